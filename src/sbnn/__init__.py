@@ -1,0 +1,35 @@
+"""Sparse Bayesian neural networks by nonlinear sparse Bayesian learning, verified.
+
+The names below are the public ones; each is imported when it is first used, so that importing
+the package, or asking for its version, is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Problem": "sbnn.problem",
+    "network_problem": "sbnn.problem",
+}
+_MODULES = ("datasets", "priors")
+__all__ = ["__version__", *_PUBLIC, *_MODULES]
+
+if TYPE_CHECKING:
+    from sbnn import datasets, priors
+    from sbnn.problem import Problem, network_problem
+
+
+def __getattr__(name: str):
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"sbnn.{name}")
+    raise AttributeError(f"module 'sbnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,273 @@
+"""Markov moves of a whole particle population: random walk and Hamiltonian, in chunks over devices."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbnn.problem import Target
+
+# Acceptance rates the scales are steered to: 0.25 is near the optimum of a random walk in several
+# dimensions (Roberts et al. 1997, 0.234), 0.75 near that of HMC (Beskos et al. 2013, 0.65–0.85).
+TARGET_ACCEPTANCE = {"random_walk": 0.25, "hmc": 0.75}
+BLOCK = {"random_walk": 10, "hmc": 2}
+LEAPFROG_STEPS = 12
+
+
+class Particles(NamedTuple):
+    """A population: φ (N, d), its log-likelihood (N,), and the ancestor of each (N,)."""
+
+    phi: np.ndarray
+    log_likelihood: np.ndarray
+    ancestor: np.ndarray
+
+
+class MoveInfo(NamedTuple):
+    """What a sequence of moves did."""
+
+    acceptance: float
+    scale: float
+    n_moves: int
+    n_evaluations: int
+    n_rejected: int  # proposals at which the log-likelihood was NaN, +inf or −inf
+    correlation: float  # of the log-likelihood with its value before the moves
+    decorrelated: bool
+
+
+Evaluate = Callable[[np.ndarray], np.ndarray]
+
+
+def mutate(
+    target: Target,
+    key,
+    particles: Particles,
+    beta: float,
+    factor: np.ndarray,
+    scale: float,
+    *,
+    move: str = "random_walk",
+    max_moves: int = 400,
+    threshold: float = 0.1,
+    evaluate: Evaluate | None = None,
+) -> tuple[Particles, MoveInfo]:
+    """Move all particles under p(φ) p(D|φ)^β until they have forgotten where they started.
+
+    After every block of moves the scale is steered to the target acceptance, and the moves stop
+    once the correlation, over the population, between the log-likelihood now and before the first
+    move is at most `threshold`, twice in a row, or after `max_moves`. The log-likelihood is the
+    quantity from which the evidence is built; single coordinates of a multimodal posterior never
+    decorrelate by local moves, whatever their number, nor need they, because the masses of modes
+    come from resampling.
+
+    Parameters
+    ----------
+    factor : ndarray, shape (d, d)
+        Cholesky factor of the population's covariance; its row norms precondition HMC.
+    evaluate : callable, optional
+        For black-box problems: log-likelihood of (n, d) on the host.
+    """
+    phi, log_likelihood = particles.phi, particles.log_likelihood
+    start = log_likelihood
+    n, block = len(phi), BLOCK[move]
+    accepted = rejected = evaluations = n_moves = 0
+    acceptance, correlation, calm = 0.0, 1.0, 0
+    while n_moves < max_moves and calm < 2:
+        block_key = jax.random.fold_in(key, n_moves)
+        if evaluate is not None:
+            result = _host_block(
+                target, block_key, phi, log_likelihood, beta, scale * factor, evaluate
+            )
+        else:
+            result = _device_block(
+                target, block_key, phi, log_likelihood, beta, scale * factor, move
+            )
+        phi, log_likelihood, accepted, bad = result
+        n_moves += block
+        rejected += bad
+        evaluations += block * n * (LEAPFROG_STEPS if move == "hmc" else 1)
+        acceptance = accepted / (block * n)
+        # Robbins–Monro without decay: the target moves from stage to stage, and the population
+        # average over thousands of particles is steady enough to follow it.
+        scale = float(scale * np.exp(2.0 * (acceptance - TARGET_ACCEPTANCE[move])))
+        correlation = _correlation(start, log_likelihood)
+        calm = calm + 1 if correlation <= threshold else 0
+    info = MoveInfo(acceptance, scale, n_moves, evaluations, rejected, correlation, calm >= 2)
+    return Particles(phi, log_likelihood, particles.ancestor), info
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def chunked(function: Callable, key, phi: np.ndarray, rest: tuple, common: tuple) -> list[Any]:
+    """Run function(*common, key, φ chunk, *rest chunks) over equal chunks on all devices.
+
+    The chunk size depends on the population alone, and each chunk has a key of its own: the same
+    program sees the same numbers whatever the number of devices, so the answer is bitwise the same.
+    Chunks run in threads, one more source of parallelism where a device leaves cores idle.
+    """
+    n = len(phi)
+    size = min(1000, max(64, -(-n // 4)))
+    n_chunks = -(-n // size)
+    padded = np.resize(np.arange(n), n_chunks * size)
+    devices = jax.devices()
+
+    def run(i: int):
+        rows = padded[i * size : (i + 1) * size]
+        with jax.enable_x64(True), jax.default_device(devices[i % len(devices)]):
+            out = function(*common, jax.random.fold_in(key, i), phi[rows], *(r[rows] for r in rest))
+        return [np.asarray(leaf) for leaf in out]
+
+    if n_chunks == 1:
+        parts = [run(0)]
+    else:
+        parts = list(_pool().map(run, range(n_chunks)))
+    return [np.concatenate(leaves)[:n] for leaves in zip(*parts)]
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    workers = max(len(jax.devices()), os.cpu_count() or 1)
+    return ThreadPoolExecutor(workers, thread_name_prefix="sbnn")
+
+
+def _device_block(target, key, phi, log_likelihood, beta, factor, move):
+    block = _random_walk_block if move == "random_walk" else _hmc_block
+    phi, log_likelihood, accepted, bad = chunked(
+        block, key, phi, (log_likelihood,), (target, np.float64(beta), factor)
+    )
+    return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
+
+
+def _symmetric_noise(bits, d):
+    """Zero-mean, unit-variance, symmetric noise (…, d) out of ⌈d/2⌉ random 32-bit words per row.
+
+    A random walk is exact for any symmetric proposal. Sixteen bits of a uniform on ±√3 per
+    coordinate cost a fifth of float64 normals to generate and to compile, and mix as well.
+    """
+    halves = jnp.concatenate([bits & 0xFFFF, bits >> 16], axis=-1)[..., :d]
+    return ((halves.astype(jnp.float64) + 0.5) / 65536.0 - 0.5) * np.sqrt(12.0)
+
+
+def _propose(bits, phi, factor):
+    return phi + _symmetric_noise(bits, phi.shape[-1]) @ factor.T
+
+
+def _accept(target, word, beta, phi, log_likelihood, log_prior, proposal, new_log_likelihood):
+    """Metropolis rule under p(φ) p(D|φ)^β; at β = 0 the support of the likelihood still counts."""
+    new_log_prior = target.prior.log_density(proposal)
+    possible = (new_log_likelihood > -jnp.inf) & (new_log_prior > -jnp.inf)
+    ratio = beta * (new_log_likelihood - log_likelihood) + new_log_prior - log_prior
+    log_u = jnp.log((word.astype(jnp.float64) + 0.5) / 2.0**32)
+    accept = possible & (log_u < ratio)
+    pick = lambda new, old: jnp.where(accept, new, old)
+    phi = jnp.where(accept[:, None], proposal, phi)
+    log_likelihood = pick(new_log_likelihood, log_likelihood)
+    # Outside the prior's support the likelihood does not matter: no failure is counted there.
+    bad = (new_log_prior > -jnp.inf) & (new_log_likelihood == -jnp.inf)
+    return phi, log_likelihood, pick(new_log_prior, log_prior), accept, bad
+
+
+def _n_words(d: int) -> int:
+    return (d + 1) // 2 + 1
+
+
+@jax.jit
+def _random_walk_block(target, beta, factor, key, phi, log_likelihood):
+    n, d = phi.shape
+    n_moves = BLOCK["random_walk"]
+    bits = jax.random.bits(key, (n_moves, n, _n_words(d)), "uint32")
+
+    def step(carry, bits):
+        phi, log_likelihood, log_prior, accepted, bad = carry
+        proposal = _propose(bits[:, :-1], phi, factor)
+        new = target.evaluate(proposal)
+        phi, log_likelihood, log_prior, accept, failed = _accept(
+            target, bits[:, -1], beta, phi, log_likelihood, log_prior, proposal, new
+        )
+        return (phi, log_likelihood, log_prior, accepted + accept, bad + failed), None
+
+    zeros = jnp.zeros(n, jnp.int32)
+    carry = (phi, log_likelihood, target.prior.log_density(phi), zeros, zeros)
+    (phi, log_likelihood, _, accepted, bad), _ = jax.lax.scan(step, carry, bits)
+    return phi, log_likelihood, accepted, bad
+
+
+@jax.jit
+def _host_propose(factor, key, phi):
+    bits = jax.random.bits(key, (phi.shape[0], _n_words(phi.shape[1])), "uint32")
+    return _propose(bits[:, :-1], phi, factor), bits[:, -1]
+
+
+@jax.jit
+def _host_accept(prior, word, beta, phi, log_likelihood, proposal, new):
+    target = Target((), prior, _no_likelihood)
+    log_prior = prior.log_density(phi)
+    out = _accept(target, word, beta, phi, log_likelihood, log_prior, proposal, new)
+    return out[0], out[1], out[3], out[4]
+
+
+def _no_likelihood(data, phi):
+    raise RuntimeError("a black-box likelihood is evaluated on the host")
+
+
+@jax.jit
+def _prior_log_density(prior, phi):
+    return prior.log_density(phi)
+
+
+def _host_block(target, key, phi, log_likelihood, beta, factor, evaluate):
+    """The same random walk, the likelihood evaluated on the host between two compiled halves."""
+    accepted = bad = 0
+    for i in range(BLOCK["random_walk"]):
+        proposal, word = _host_propose(factor, jax.random.fold_in(key, i), phi)
+        proposal = np.asarray(proposal)
+        inside = np.asarray(_prior_log_density(target.prior, proposal)) > -np.inf
+        new = np.full(len(phi), -np.inf)
+        new[inside] = evaluate(proposal[inside])  # outside the prior nothing needs a run
+        phi, log_likelihood, accept, failed = (
+            np.asarray(a)
+            for a in _host_accept(target.prior, word, beta, phi, log_likelihood, proposal, new)
+        )
+        accepted += int(accept.sum())
+        bad += int(failed.sum())
+    return phi, log_likelihood, accepted, bad
+
+
+@jax.jit
+def _hmc_block(target, beta, factor, key, phi, log_likelihood):
+    """BlackJAX's HMC kernel, one chain per particle, step sizes jittered per particle and move."""
+    from blackjax.mcmc import hmc
+
+    kernel = hmc.build_kernel()
+    # The population's standard deviations precondition; their scale sets the step size.
+    variances = (factor**2).sum(axis=1)
+
+    def log_density(theta):
+        value = target.evaluate(theta[None])[0]
+        return jnp.where(value > -jnp.inf, beta * value, -jnp.inf) + target.prior.log_density(theta)
+
+    def one_chain(key, theta):
+        def step(state, key):
+            key_jitter, key_move = jax.random.split(key)
+            step_size = jnp.exp(0.3 * jax.random.normal(key_jitter))
+            state, info = kernel(
+                key_move, state, log_density, step_size, variances, LEAPFROG_STEPS
+            )
+            return state, info.is_accepted
+
+        state = hmc.init(theta, log_density)
+        state, accepted = jax.lax.scan(step, state, jax.random.split(key, BLOCK["hmc"]))
+        return state.position, accepted.sum()
+
+    phi, accepted = jax.vmap(one_chain)(jax.random.split(key, phi.shape[0]), phi)
+    return phi, target.evaluate(phi), accepted, jnp.zeros(phi.shape[0], jnp.int32)

@@ -1,0 +1,288 @@
+"""Prior densities: known ones per parameter, ARD, and the hyperprior on log α."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+def _positive(owner: str, name: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{owner} needs a finite `{name}` above zero; got {value}.")
+
+
+def _finite(owner: str, name: str, value: float) -> None:
+    if not np.isfinite(value):
+        raise ValueError(f"{owner} needs a finite `{name}`; got {value}.")
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform density on [low, high]."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _finite("Uniform", "low", self.low)
+        _finite("Uniform", "high", self.high)
+        if not self.low < self.high:
+            raise ValueError(
+                f"Uniform({self.low}, {self.high}) has empty support: `low` must be below `high`."
+            )
+
+    @staticmethod
+    def log_density(x, low, high):
+        return jnp.where((x >= low) & (x <= high), -jnp.log(high - low), -jnp.inf)
+
+    @staticmethod
+    def sample(key, shape, low, high):
+        return low + (high - low) * jax.random.uniform(key, shape)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Normal density with `mean` and standard deviation `std`."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        _finite("Normal", "mean", self.mean)
+        _positive("Normal", "std", self.std)
+
+    @staticmethod
+    def log_density(x, mean, std):
+        return -0.5 * ((x - mean) / std) ** 2 - jnp.log(std) - 0.5 * _LOG_2PI
+
+    @staticmethod
+    def sample(key, shape, mean, std):
+        return mean + std * jax.random.normal(key, shape)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return -np.inf, np.inf
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """exp(z) with z normal: `mean` and `std` are those of the logarithm."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        _finite("LogNormal", "mean", self.mean)
+        _positive("LogNormal", "std", self.std)
+
+    @staticmethod
+    def log_density(x, mean, std):
+        log_x = jnp.log(jnp.where(x > 0, x, 1.0))
+        return jnp.where(x > 0, Normal.log_density(log_x, mean, std) - log_x, -jnp.inf)
+
+    @staticmethod
+    def sample(key, shape, mean, std):
+        return jnp.exp(mean + std * jax.random.normal(key, shape))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0.0, np.inf
+
+
+@dataclass(frozen=True)
+class HalfNormal:
+    """|z| with z normal around zero with standard deviation `std`."""
+
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("HalfNormal", "std", self.std)
+
+    @staticmethod
+    def log_density(x, std):
+        return jnp.where(x >= 0, Normal.log_density(x, 0.0, std) + math.log(2.0), -jnp.inf)
+
+    @staticmethod
+    def sample(key, shape, std):
+        return jnp.abs(std * jax.random.normal(key, shape))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0.0, np.inf
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A user's own density: `density(x)` gives its logarithm, `sampler(key, shape)` draws from it.
+
+    Both are written with `jax.numpy` and work elementwise.
+    """
+
+    density: Callable
+    sampler: Callable
+    support: tuple[float, float] = (-np.inf, np.inf)
+
+    def __post_init__(self) -> None:
+        if not (callable(self.density) and callable(self.sampler)):
+            raise TypeError("Custom needs two functions: `density(x)` and `sampler(key, shape)`.")
+        if not self.support[0] < self.support[1]:
+            raise ValueError(f"Custom has empty support {self.support}.")
+
+
+KnownPrior = Uniform | Normal | LogNormal | HalfNormal | Custom
+_KINDS: dict[str, Any] = {k.__name__: k for k in (Uniform, Normal, LogNormal, HalfNormal)}
+
+
+@dataclass(frozen=True)
+class Hyperprior:
+    """Gamma hyperprior on every precision α, as a density of log α: log p = s log α − r α + const.
+
+    `shape` s and `rate` r. The defaults e⁻¹⁰ are flat over log α up to about +10, where the rate
+    ends it; the study's Laplace table has rate e⁻²⁵.
+    """
+
+    shape: float = math.exp(-10)
+    rate: float = math.exp(-10)
+
+    def __post_init__(self) -> None:
+        for name, value in (("shape", self.shape), ("rate", self.rate)):
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"Hyperprior needs a finite `{name}` ≥ 0; got {value}.")
+
+    def log_density(self, log_alpha):
+        """Unnormalised log density of log α, summed over the last axis."""
+        return (self.shape * log_alpha - self.rate * jnp.exp(log_alpha)).sum(axis=-1)
+
+
+@jax.tree_util.register_pytree_node_class
+class JointPrior:
+    """Independent priors over φ, grouped by kind so that each kind is one vector operation.
+
+    The numbers are leaves of a pytree, the kinds its structure: two problems that differ only in
+    numbers share one compilation.
+    """
+
+    def __init__(self, groups: Sequence[tuple[Any, np.ndarray, tuple]], n: int):
+        self.groups = tuple(groups)  # (kind, positions in φ, numbers), one per kind
+        self.n = n
+
+    @classmethod
+    def of(cls, priors: Sequence[KnownPrior]) -> JointPrior:
+        """One prior per parameter → the joint one."""
+        groups: list[tuple[Any, np.ndarray, tuple]] = []
+        for kind in _KINDS.values():
+            where = np.array([i for i, p in enumerate(priors) if type(p) is kind], dtype=int)
+            if len(where):
+                rows = [tuple(asdict(priors[i]).values()) for i in where]
+                groups.append((kind, where, tuple(np.array(c, dtype=float) for c in zip(*rows))))
+        for i, p in enumerate(priors):
+            if isinstance(p, Custom):
+                groups.append((p, np.array([i]), ()))
+        return cls(groups, len(priors))
+
+    @classmethod
+    def replace_ard(cls, priors: Sequence[KnownPrior], ard: np.ndarray, log_alpha) -> JointPrior:
+        """The hybrid prior at given α: N(0, 1/α) where `ard`, the known priors elsewhere."""
+        std = np.exp(-0.5 * np.asarray(log_alpha, dtype=float))
+        where = np.flatnonzero(ard)
+        known = cls.of([p for p, a in zip(priors, ard) if not a])
+        elsewhere = np.flatnonzero(~np.asarray(ard))
+        groups = [(kind, elsewhere[at], numbers) for kind, at, numbers in known.groups]
+        return cls([*groups, (Normal, where, (np.zeros(len(where)), std))], len(priors))
+
+    def log_density(self, phi):
+        """Log density of φ, shape (…, n) → (…)."""
+        total = jnp.zeros(phi.shape[:-1])
+        for kind, where, numbers in self.groups:
+            density = kind.density if isinstance(kind, Custom) else kind.log_density
+            total = total + density(phi[..., where], *numbers).sum(axis=-1)
+        return total
+
+    def sample(self, key, n: int):
+        """n independent draws, shape (n, self.n)."""
+        out = jnp.zeros((n, self.n))
+        for k, (kind, where, numbers) in zip(jax.random.split(key, len(self.groups)), self.groups):
+            sampler = kind.sampler if isinstance(kind, Custom) else kind.sample
+            out = out.at[:, where].set(sampler(k, (n, len(where)), *numbers))
+        return out
+
+    def tree_flatten(self):
+        numbers = tuple(g[2] for g in self.groups)
+        return numbers, (tuple((g[0], tuple(g[1].tolist())) for g in self.groups), self.n)
+
+    @classmethod
+    def tree_unflatten(cls, structure, numbers):
+        kinds, n = structure
+        return cls([(k, np.array(at, int), v) for (k, at), v in zip(kinds, numbers)], n)
+
+
+def resolve_priors(
+    names: Sequence[str], priors: Mapping[str, KnownPrior] | None, default: KnownPrior | None
+) -> list[KnownPrior]:
+    """One prior per name from a mapping of exact names or group prefixes.
+
+    A key stands for the parameter of that name, or for every parameter whose name starts with it
+    (``"W[1]"`` is the whole first weight matrix, ``"b"`` every bias). The longest match wins.
+    """
+    priors = dict(priors or {})
+    matched = {key: select_names(names, [key]) for key in priors}
+    for key, prior in priors.items():
+        if not isinstance(prior, KnownPrior):
+            raise TypeError(
+                f"The prior of {key!r} must be one of sbnn.priors' classes; got {prior!r}."
+            )
+    out: list[KnownPrior] = []
+    for i, name in enumerate(names):
+        candidates = [key for key, where in matched.items() if where[i]]
+        if candidates:
+            out.append(priors[name if name in candidates else max(candidates, key=len)])
+        elif default is None:
+            raise ValueError(f"Parameter {name!r} has no prior; give one in `priors`.")
+        else:
+            out.append(default)
+    return out
+
+
+def select_names(names: Sequence[str], patterns: Sequence[str]) -> np.ndarray:
+    """Boolean mask of the names that equal a pattern or start with it; unknown patterns refused."""
+    mask = np.zeros(len(names), dtype=bool)
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f"Parameter names are strings; got {pattern!r}.")
+        exact = np.array([name == pattern for name in names])
+        hits = exact if exact.any() else np.array([name.startswith(pattern) for name in names])
+        if not pattern or not hits.any():
+            raise ValueError(
+                f"Unknown parameter {pattern!r}; the names are {', '.join(names[:12])}"
+                + (", …" if len(names) > 12 else ".")
+            )
+        mask |= hits
+    return mask
+
+
+def prior_to_json(prior: KnownPrior) -> dict[str, Any]:
+    """A description that can be stored; a Custom prior keeps only its kind."""
+    if isinstance(prior, Custom):
+        return {"kind": "Custom", "support": [str(b) for b in prior.support]}
+    return {"kind": type(prior).__name__, **asdict(prior)}
+
+
+def prior_from_json(description: Mapping[str, Any]) -> KnownPrior:
+    """The inverse of `prior_to_json` (refuses Custom, whose functions are not stored)."""
+    description = dict(description)
+    kind = description.pop("kind")
+    if kind not in _KINDS:
+        raise ValueError(f"A prior of kind {kind!r} cannot be rebuilt from a file.")
+    return _KINDS[kind](**description)

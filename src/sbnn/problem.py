@@ -1,0 +1,441 @@
+"""Problems: a log-likelihood with priors and names, from a network or from a user's function."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbnn._float64 import float64
+from sbnn.network import Network, Symmetry
+from sbnn.priors import (
+    JointPrior,
+    KnownPrior,
+    Normal,
+    Uniform,
+    prior_to_json,
+    resolve_priors,
+    select_names,
+)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["data", "prior"],
+    meta_fields=["log_likelihood"],
+)
+@dataclass(frozen=True)
+class Target:
+    """What a sampler needs: log-likelihood (data, φ of shape (n, d)) → (n,), and a joint prior.
+
+    The function is static and the numbers are leaves, so that a second problem of the same shape
+    reuses the compiled sampler.
+    """
+
+    data: Any
+    prior: JointPrior
+    log_likelihood: Callable
+
+    def evaluate(self, phi):
+        """Log-likelihood of each row, −inf wherever the function gave NaN or +inf."""
+        value = self.log_likelihood(self.data, phi)
+        return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
+
+
+@functools.lru_cache(maxsize=256)
+def _vectorise(function: Callable, with_data: bool) -> Callable:
+    """A user's function of one θ as a batched function of (data, φ)."""
+    if with_data:
+        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
+    return lambda data, phi: jax.vmap(function)(phi)
+
+
+class Problem:
+    """A model to be learned: a log-likelihood, names, known priors, and which parameters are ARD.
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        ``log_likelihood(theta)`` for theta of shape (n_parameters,), returning a scalar; or
+        ``log_likelihood(theta, data)`` when `data` is given. A function written with `jax.numpy`
+        is compiled, vectorised and differentiated; any other Python function is called once per
+        parameter vector.
+    names : sequence of str
+        One name per parameter.
+    priors : mapping, optional
+        Known priors by name or by group (a common beginning of names); see `sbnn.priors`.
+    ard : sequence of str, optional
+        Names or groups whose relevance is to be learned. Before it is, they are uniform on
+        ±`bound`, unless `priors` gives them another uniform box.
+    bound : float
+        Half-width of that box.
+    data : optional
+        Passed to the function as it is; it also identifies the data when results are compared.
+    black_box : bool, optional
+        Say True for a plain Python function, False for a JAX one; found out when left at None.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, sbnn
+    >>> problem = sbnn.Problem(
+    ...     lambda theta: -0.5 * jnp.sum((theta - 1.0) ** 2),
+    ...     names=["a", "b"],
+    ...     priors={"a": sbnn.priors.Normal(0.0, 3.0)},
+    ...     ard=["b"],
+    ... )
+    >>> problem.n_parameters, problem.black_box
+    (2, False)
+    """
+
+    network: Network | None = None
+
+    def __init__(
+        self,
+        log_likelihood: Callable,
+        names: Sequence[str],
+        priors: Mapping[str, KnownPrior] | None = None,
+        ard: Sequence[str] = (),
+        *,
+        bound: float = 20.0,
+        data: Any = None,
+        labels: Sequence[str] | None = None,
+        black_box: bool | None = None,
+    ):
+        if not callable(log_likelihood):
+            raise TypeError(f"`log_likelihood` must be a function; got {log_likelihood!r}.")
+        self._set_parameters(names, priors, ard, bound, labels)
+        self.function = log_likelihood
+        self.data = data
+        if black_box is None:
+            black_box = not _is_traceable(log_likelihood, self.n_parameters, data)
+        self.black_box = bool(black_box)
+        if not self.black_box:
+            self._check_output_shape()
+
+    def _set_parameters(self, names, priors, ard, bound, labels) -> None:
+        self.names = tuple(names)
+        if not self.names or not all(isinstance(n, str) and n for n in self.names):
+            raise ValueError("`names` must hold one non-empty string per parameter.")
+        if len(set(self.names)) != len(self.names):
+            twice = next(n for n in self.names if self.names.count(n) > 1)
+            raise ValueError(f"Parameter names must differ; {twice!r} appears more than once.")
+        if not (np.isfinite(bound) and bound > 0):
+            raise ValueError(f"`bound` must be a finite number above zero; got {bound}.")
+        self.bound = float(bound)
+        self.labels = tuple(labels) if labels is not None else self.names
+        if len(self.labels) != len(self.names):
+            raise ValueError(f"{len(self.labels)} labels for {len(self.names)} names.")
+        self.ard = select_names(self.names, ard)
+        box = Uniform(-self.bound, self.bound)
+        default = {n: box for n, a in zip(self.names, self.ard) if a}
+        given = dict(priors or {})
+        for key in given:  # a group key covers ARD parameters too: it beats their default box
+            for n, hit in zip(self.names, select_names(self.names, [key])):
+                if hit:
+                    default.pop(n, None)
+        self.priors = tuple(resolve_priors(self.names, {**default, **given}, None))
+        for name, prior, is_ard in zip(self.names, self.priors, self.ard):
+            if is_ard and not isinstance(prior, Uniform):
+                raise ValueError(
+                    f"{name!r} is ARD, so its known prior can only be the uniform box it is "
+                    f"sampled in; got {prior}. Drop it from `ard` or from `priors`."
+                )
+
+    def _check_output_shape(self) -> None:
+        phi = jax.ShapeDtypeStruct((3, self.n_parameters), jnp.float32)
+        shape = jax.eval_shape(self._batched, self._arrays, phi).shape
+        if shape != (3,):
+            raise ValueError(
+                f"`log_likelihood` must return one number per parameter vector; it returns an "
+                f"array of shape {shape[1:]}. Sum over the data inside it."
+            )
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.names)
+
+    @property
+    def _arrays(self) -> Any:
+        """The data as JAX sees it."""
+        return self.data if self.data is not None else ()
+
+    @property
+    def _batched(self) -> Callable:
+        return _vectorise(self.function, self.data is not None)
+
+    @property
+    def symmetry(self) -> Symmetry | None:
+        """Group under which the likelihood is invariant, or None."""
+        return None
+
+    def known_prior(self) -> JointPrior:
+        """Known priors, and the uniform box where ARD: what standard Bayes uses."""
+        return JointPrior.of(self.priors)
+
+    def prior_at(self, log_alpha) -> JointPrior:
+        """The hybrid prior p(φ|α): N(0, 1/α) where ARD, known priors elsewhere."""
+        return JointPrior.replace_ard(self.priors, self.ard, log_alpha)
+
+    def target(self, prior: JointPrior | None = None) -> Target:
+        """What a sampler needs, under `prior` (the known one when None)."""
+        function = self.function if self.black_box else self._batched
+        data = () if self.black_box else self._arrays
+        return Target(data, prior if prior is not None else self.known_prior(), function)
+
+    def log_box_volume(self) -> float:
+        """Log volume of the box of the ARD parameters: what log Z₀ adds to log Z."""
+        return float(
+            sum(math.log(p.high - p.low) for p, a in zip(self.priors, self.ard) if a)  # type: ignore[union-attr]
+        )
+
+    @float64
+    def log_likelihood(self, phi) -> np.ndarray:
+        """Log-likelihood of φ, shape (d,) or (n, d); NaN of the user's function shows as −inf."""
+        phi = np.asarray(phi, dtype=float)
+        batch = np.atleast_2d(phi)
+        if batch.shape[-1] != self.n_parameters:
+            raise ValueError(f"φ has {batch.shape[-1]} entries; expected {self.n_parameters}.")
+        if self.black_box:
+            value = np.array([self.call(theta) for theta in batch])
+            value = np.where(np.isnan(value) | (value == np.inf), -np.inf, value)
+        else:
+            value = np.asarray(_evaluate(self.target(), batch))
+        return value if phi.ndim == 2 else value[0]
+
+    def call(self, theta: np.ndarray) -> float:
+        """The user's black-box function on one θ, its answer checked to be one number."""
+        value = self.function(theta, self.data) if self.data is not None else self.function(theta)
+        value = np.asarray(value, dtype=float)
+        if value.size != 1:
+            raise ValueError(
+                f"`log_likelihood` must return one number; it returned shape {value.shape}. "
+                "Sum over the data inside it."
+            )
+        return float(value.reshape(()))
+
+    def description(self) -> dict[str, Any]:
+        """Everything but the function and the data, in a form that can be stored."""
+        return {
+            "names": list(self.names),
+            "labels": list(self.labels),
+            "priors": [prior_to_json(p) for p in self.priors],
+            "ard": self.ard.tolist(),
+            "bound": self.bound,
+            "black_box": self.black_box,
+        }
+
+    def data_fingerprint(self) -> str | None:
+        """A hash of the data, or None when the problem was given none."""
+        return None if self.data is None else fingerprint(self.data)
+
+    def fingerprint(self) -> str:
+        """A hash of the configuration and the data."""
+        text = json.dumps(self.description(), sort_keys=True)
+        return hashlib.sha256((text + str(self.data_fingerprint())).encode()).hexdigest()[:16]
+
+
+class NetworkProblem(Problem):
+    """Regression with a neural network; made by `network_problem`."""
+
+    network: Network
+
+    def __init__(self, network: Network, x, y, noise_std, priors, ard, bound, noise_prior):
+        self.network, self.x, self.y = network, x, y
+        self.noise_std = None if noise_std is None else np.asarray(noise_std, dtype=float)
+        names, labels = list(network.names), list(network.labels)
+        given = dict(priors or {})
+        if noise_std is None:
+            names += [f"log_sigma[{k}]" for k in range(1, network.n_outputs + 1)]
+            labels += [rf"$\log\sigma_{{{k}}}$" for k in range(1, network.n_outputs + 1)]
+            spread = np.maximum(y.std(axis=0), 1e-12 * (1 + np.abs(y).max()))
+            for k in range(network.n_outputs):
+                default = noise_prior or Normal(float(np.log(spread[k] / 3)), 1.5)
+                given.setdefault(f"log_sigma[{k + 1}]", default)
+        if ard is None:
+            known = select_names(names, list(given)) if given else np.zeros(len(names), bool)
+            ard = [n for n, k in zip(names, known) if not k]
+        self._set_parameters(names, given, ard, bound, labels)
+        self.black_box = False
+        self.function = _network_log_likelihood(network, noise_std is None)
+        sigma = np.ones(network.n_outputs) if self.noise_std is None else self.noise_std
+        self.data = (x, y, sigma)
+
+    @property
+    def _batched(self) -> Callable:
+        return self.function
+
+    @property
+    def symmetry(self) -> Symmetry:
+        return Symmetry(self.network, self.n_parameters - self.network.n_parameters)
+
+    def noise_of(self, phi: np.ndarray) -> np.ndarray:
+        """σ per output for each row of φ: (n, d) → (n, n_outputs)."""
+        phi = np.atleast_2d(phi)
+        if self.noise_std is not None:
+            return np.broadcast_to(self.noise_std, (len(phi), self.network.n_outputs))
+        return np.exp(phi[:, self.network.n_parameters :])
+
+    def description(self) -> dict[str, Any]:
+        return {
+            **super().description(),
+            "sizes": list(self.network.sizes),
+            "activation": self.network.activation,
+            "noise_std": None if self.noise_std is None else self.noise_std.tolist(),
+        }
+
+    def data_fingerprint(self) -> str:
+        return fingerprint((self.x, self.y))
+
+
+def network_problem(
+    X,
+    y,
+    hidden_layer_sizes: Sequence[int] = (3,),
+    activation: str = "tanh",
+    noise_std: float | Sequence[float] | None = None,
+    bound: float = 20.0,
+    priors: Mapping[str, KnownPrior] | None = None,
+    ard: Sequence[str] | None = None,
+    noise_prior: KnownPrior | None = None,
+) -> NetworkProblem:
+    """Regression of y on X by a multilayer perceptron with Gaussian noise.
+
+    Parameters
+    ----------
+    X : array, shape (n,) or (n, n_features)
+    y : array, shape (n,) or (n, n_outputs)
+    hidden_layer_sizes : sequence of int
+        Widths of the hidden layers; () is a linear model.
+    activation : str
+    noise_std : float, one per output, or None
+        Known standard deviation of the noise. None infers log σ, one per output, as parameters
+        ``log_sigma[1]``, … with `noise_prior` (default: normal around log(std(y) / 3), std 1.5).
+    bound : float
+        Weights are uniform on ±bound before their relevance is learned.
+    priors : mapping, optional
+        Known priors by name or group, for example ``{"b[2]": Normal(0, 0.1)}``.
+    ard : sequence of str, optional
+        What gets an ARD prior in the sparse methods; by default all that has no known prior.
+
+    Examples
+    --------
+    >>> import sbnn
+    >>> x, y = sbnn.datasets.boxcar()
+    >>> problem = sbnn.network_problem(x, y, hidden_layer_sizes=(3,), noise_std=0.5)
+    >>> problem.n_parameters
+    10
+    """
+    x, targets = check_data(X, y)
+    if isinstance(hidden_layer_sizes, int | np.integer):
+        hidden_layer_sizes = (int(hidden_layer_sizes),)
+    network = Network((x.shape[1], *hidden_layer_sizes, targets.shape[1]), activation)
+    if noise_std is not None:
+        noise_std = np.asarray(noise_std, dtype=float)
+        if noise_std.ndim > 1 or noise_std.size not in (1, network.n_outputs):
+            raise ValueError(
+                f"`noise_std` must be one number or one per output ({network.n_outputs}); "
+                f"got shape {noise_std.shape}."
+            )
+        if not (np.isfinite(noise_std).all() and (noise_std > 0).all()):
+            raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
+        noise_std = np.broadcast_to(noise_std, (network.n_outputs,)).copy()
+    return NetworkProblem(network, x, targets, noise_std, priors, ard, bound, noise_prior)
+
+
+def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:
+    """X as (n, n_features) and y as (n, n_outputs), both finite, or an error that says why not."""
+    arrays = []
+    for name, values in (("X", X), ("y", y)):
+        try:
+            array = np.asarray(values, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numeric; {error}.") from None
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[1] == 0:
+            raise ValueError(f"{name} must have one or two dimensions; got shape {array.shape}.")
+        if not np.isfinite(array).all():
+            row, column = np.argwhere(~np.isfinite(array))[0]
+            raise ValueError(
+                f"{name} holds {array[row, column]} in row {row}, column {column} "
+                "(counted from 0); remove or fill missing values first."
+            )
+        arrays.append(array)
+    x, targets = arrays
+    if len(x) != len(targets):
+        raise ValueError(f"X has {len(x)} rows and y has {len(targets)}; they must be equal.")
+    if len(x) < 2:
+        raise ValueError(f"At least two samples are needed; got {len(x)}.")
+    return x, targets
+
+
+@functools.lru_cache(maxsize=256)
+def _network_log_likelihood(network: Network, infer_noise: bool) -> Callable:
+    """Gaussian log-likelihood of a network, batched over φ."""
+
+    def one(data, phi):
+        x, y, sigma = data
+        if infer_noise:
+            sigma = jnp.exp(phi[network.n_parameters :])
+        residual = (y - network.forward(phi[: network.n_parameters], x)) / sigma
+        # log p(D|φ) = −½ Σ r² − n Σ log σ − ½ n n_y log 2π
+        constant = y.shape[0] * (jnp.log(sigma).sum() + 0.5 * y.shape[1] * math.log(2 * math.pi))
+        return -0.5 * (residual**2).sum() - constant
+
+    return lambda data, phi: jax.vmap(one, in_axes=(None, 0))(data, phi)
+
+
+@jax.jit
+def _evaluate(target: Target, phi):
+    return target.evaluate(phi)
+
+
+def _is_traceable(function: Callable, n: int, data: Any) -> bool:
+    """Whether JAX can trace the function, found out without running it on numbers."""
+    theta = jax.ShapeDtypeStruct((n,), jnp.float32)
+    try:
+        jax.eval_shape(function, theta) if data is None else jax.eval_shape(
+            lambda t: function(t, data), theta
+        )
+    except Exception:
+        return False
+    return True
+
+
+def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key) -> Symmetry | None:
+    """The part of the group that leaves the prior unchanged too, tried on draws from it."""
+    if symmetry is None or symmetry.order == 1:
+        return None
+    draws = np.asarray(prior.sample(key, 16))
+    rng = np.random.default_rng(0)
+    before = np.asarray(prior.log_density(draws))
+
+    def holds(part: Symmetry) -> bool:
+        after = np.asarray(prior.log_density(part.apply_random(rng, draws)))
+        return bool(np.allclose(before, after, rtol=1e-9, atol=1e-9))
+
+    permute = holds(Symmetry(symmetry.network, symmetry.n_extra, flip=False))
+    flip = holds(Symmetry(symmetry.network, symmetry.n_extra, permute=False))
+    if not (permute or flip):
+        return None
+    return Symmetry(symmetry.network, symmetry.n_extra, permute, flip)
+
+
+def fingerprint(data: Any) -> str:
+    """A short hash of arrays, numbers and strings in any nesting."""
+    digest = hashlib.sha256()
+    leaves, structure = jax.tree_util.tree_flatten(data)
+    digest.update(str(structure).encode())
+    for leaf in leaves:
+        array = np.asarray(leaf)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes() if array.dtype != object else repr(leaf).encode())
+    return digest.hexdigest()[:16]
