@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "load": "sbnn.results",
+    "standard": "sbnn.methods",
     "Problem": "sbnn.problem",
     "network_problem": "sbnn.problem",
 }
-_MODULES = ("datasets", "priors")
+_MODULES = ("datasets", "predict", "priors")
 __all__ = ["__version__", *_PUBLIC, *_MODULES]
 
 if TYPE_CHECKING:
-    from sbnn import datasets, priors
+    from sbnn import datasets, predict, priors
+    from sbnn.methods import standard
     from sbnn.problem import Problem, network_problem
+    from sbnn.results import load
 
 
 def __getattr__(name: str):

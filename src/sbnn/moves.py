@@ -54,14 +54,14 @@ def mutate(
     *,
     move: str = "random_walk",
     max_moves: int = 400,
-    threshold: float = 0.1,
+    threshold: float = 0.2,
     evaluate: Evaluate | None = None,
 ) -> tuple[Particles, MoveInfo]:
     """Move all particles under p(φ) p(D|φ)^β until they have forgotten where they started.
 
     After every block of moves the scale is steered to the target acceptance, and the moves stop
     once the correlation, over the population, between the log-likelihood now and before the first
-    move is at most `threshold`, twice in a row, or after `max_moves`. The log-likelihood is the
+    move is at most `threshold` in two checks in a row, or after `max_moves`. The log-likelihood is the
     quantity from which the evidence is built; single coordinates of a multimodal posterior never
     decorrelate by local moves, whatever their number, nor need they, because the masses of modes
     come from resampling.
@@ -260,9 +260,7 @@ def _hmc_block(target, beta, factor, key, phi, log_likelihood):
         def step(state, key):
             key_jitter, key_move = jax.random.split(key)
             step_size = jnp.exp(0.3 * jax.random.normal(key_jitter))
-            state, info = kernel(
-                key_move, state, log_density, step_size, variances, LEAPFROG_STEPS
-            )
+            state, info = kernel(key_move, state, log_density, step_size, variances, LEAPFROG_STEPS)
             return state, info.is_accepted
 
         state = hmc.init(theta, log_density)

@@ -94,9 +94,7 @@ class Network:
         """(kind, layer, row, column) of every parameter, all counted from 1."""
         entries: list[tuple[str, int, int, int]] = []
         for layer, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes), start=1):
-            entries += [
-                ("W", layer, j, i) for j in range(1, n_out + 1) for i in range(1, n_in + 1)
-            ]
+            entries += [("W", layer, j, i) for j in range(1, n_out + 1) for i in range(1, n_in + 1)]
             entries += [("b", layer, j, 0) for j in range(1, n_out + 1)]
         return tuple(entries)
 
