@@ -18,7 +18,17 @@ _PUBLIC = {
     "network_problem": "sbnn.problem",
 }
 _MODULES = ("datasets", "predict", "priors")
-__all__ = ["__version__", *_PUBLIC, *_MODULES]
+__all__ = [  # noqa: F822 (names that are imported on first use)
+    "Problem",
+    "__version__",
+    "datasets",
+    "load",
+    "network_problem",
+    "predict",
+    "priors",
+    "standard",
+]
+
 
 if TYPE_CHECKING:
     from sbnn import datasets, predict, priors

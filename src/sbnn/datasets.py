@@ -64,7 +64,7 @@ def sine(n: int = 40, noise_std: float = 0.1, seed: int = 0) -> Dataset:
 
 
 def ridge(n: int = 200, noise_std: float = 0.1, n_spurious: int = 0, seed: int = 0) -> Dataset:
-    """tanh(2 (x₁ + x₂)) of two inputs, uniform on [−1, 1]; `n_spurious` further inputs do nothing."""
+    """tanh(2 (x₁ + x₂)), inputs uniform on [−1, 1]; `n_spurious` further inputs do nothing."""
     inputs = np.random.default_rng([seed, 1]).uniform(-1, 1, size=(n, 2 + n_spurious))
     return _observe(inputs, lambda x: np.tanh(2 * (x[:, 0] + x[:, 1])), noise_std, seed)
 

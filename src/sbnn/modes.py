@@ -73,7 +73,7 @@ def _climb(problem: Problem, target: Target, start: np.ndarray) -> tuple[float, 
         (lo if np.isfinite(lo) else None, hi if np.isfinite(hi) else None) for lo, hi in support
     ]
     answer = minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 2000}
+        objective, start, jac=True, method="L-BFGS-B", bounds=support, options={"maxiter": 2000}
     )
     return -float(answer.fun), answer.x
 

@@ -1,11 +1,8 @@
-"""Markov moves of a whole particle population: random walk and Hamiltonian, in chunks over devices."""
+"""Markov moves of a whole population of particles: random walk and Hamiltonian Monte Carlo."""
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +14,7 @@ from sbnn.problem import Target
 # Acceptance rates the scales are steered to: 0.25 is near the optimum of a random walk in several
 # dimensions (Roberts et al. 1997, 0.234), 0.75 near that of HMC (Beskos et al. 2013, 0.65–0.85).
 TARGET_ACCEPTANCE = {"random_walk": 0.25, "hmc": 0.75}
-BLOCK = {"random_walk": 10, "hmc": 2}
+BLOCK = {"random_walk": 20, "hmc": 2}
 LEAPFROG_STEPS = 12
 
 
@@ -61,32 +58,36 @@ def mutate(
 
     After every block of moves the scale is steered to the target acceptance, and the moves stop
     once the correlation, over the population, between the log-likelihood now and before the first
-    move is at most `threshold` in two checks in a row, or after `max_moves`. The log-likelihood is the
-    quantity from which the evidence is built; single coordinates of a multimodal posterior never
+    move is at most `threshold` in two checks in a row, or after `max_moves`. The log-likelihood is
+    the quantity from which the evidence is built; single coordinates of a multimodal posterior never
     decorrelate by local moves, whatever their number, nor need they, because the masses of modes
     come from resampling.
 
     Parameters
     ----------
-    factor : ndarray, shape (d, d)
-        Cholesky factor of the population's covariance; its row norms precondition HMC.
+    factor : ndarray, shape (d, d) or (2, d, d)
+        Cholesky factor of the population's covariance; its row norms precondition HMC. With two
+        of them, particles whose ancestor stood in the first half of the population use the first,
+        the others the second (`sbnn.tmcmc.split_factors`).
     evaluate : callable, optional
         For black-box problems: log-likelihood of (n, d) on the host.
     """
     phi, log_likelihood = particles.phi, particles.log_likelihood
     start = log_likelihood
     n, block = len(phi), BLOCK[move]
+    factor = np.broadcast_to(factor, (2, *np.shape(factor)[-2:]))
+    half = (2 * particles.ancestor >= n).astype(np.int32)
     accepted = rejected = evaluations = n_moves = 0
     acceptance, correlation, calm = 0.0, 1.0, 0
     while n_moves < max_moves and calm < 2:
         block_key = jax.random.fold_in(key, n_moves)
         if evaluate is not None:
             result = _host_block(
-                target, block_key, phi, log_likelihood, beta, scale * factor, evaluate
+                target, block_key, phi, log_likelihood, half, beta, scale * factor, evaluate
             )
         else:
             result = _device_block(
-                target, block_key, phi, log_likelihood, beta, scale * factor, move
+                target, block_key, phi, log_likelihood, half, beta, scale * factor, move
             )
         phi, log_likelihood, accepted, bad = result
         n_moves += block
@@ -112,38 +113,27 @@ def chunked(function: Callable, key, phi: np.ndarray, rest: tuple, common: tuple
     """Run function(*common, key, φ chunk, *rest chunks) over equal chunks on all devices.
 
     The chunk size depends on the population alone, and each chunk has a key of its own: the same
-    program sees the same numbers whatever the number of devices, so the answer is bitwise the same.
-    Chunks run in threads, one more source of parallelism where a device leaves cores idle.
+    program sees the same numbers whatever the number of devices, so the answer is bitwise the
+    same. Calls return before they are done, so devices work side by side.
     """
     n = len(phi)
-    size = min(1000, max(64, -(-n // 4)))
-    n_chunks = -(-n // size)
+    n_chunks = -(-n // 1000)
+    size = -(-n // n_chunks)
     padded = np.resize(np.arange(n), n_chunks * size)
     devices = jax.devices()
-
-    def run(i: int):
+    parts = []
+    for i in range(n_chunks):
         rows = padded[i * size : (i + 1) * size]
-        with jax.enable_x64(True), jax.default_device(devices[i % len(devices)]):
-            out = function(*common, jax.random.fold_in(key, i), phi[rows], *(r[rows] for r in rest))
-        return [np.asarray(leaf) for leaf in out]
-
-    if n_chunks == 1:
-        parts = [run(0)]
-    else:
-        parts = list(_pool().map(run, range(n_chunks)))
-    return [np.concatenate(leaves)[:n] for leaves in zip(*parts)]
+        with jax.default_device(devices[i % len(devices)]):
+            chunk_key = jax.random.fold_in(key, i)
+            parts.append(function(*common, chunk_key, phi[rows], *(r[rows] for r in rest)))
+    return [np.concatenate([np.asarray(leaf) for leaf in leaves])[:n] for leaves in zip(*parts)]
 
 
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    workers = max(len(jax.devices()), os.cpu_count() or 1)
-    return ThreadPoolExecutor(workers, thread_name_prefix="sbnn")
-
-
-def _device_block(target, key, phi, log_likelihood, beta, factor, move):
+def _device_block(target, key, phi, log_likelihood, half, beta, factor, move):
     block = _random_walk_block if move == "random_walk" else _hmc_block
     phi, log_likelihood, accepted, bad = chunked(
-        block, key, phi, (log_likelihood,), (target, np.float64(beta), factor)
+        block, key, phi, (log_likelihood, half), (target, np.float64(beta), factor)
     )
     return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
 
@@ -158,8 +148,9 @@ def _symmetric_noise(bits, d):
     return ((halves.astype(jnp.float64) + 0.5) / 65536.0 - 0.5) * np.sqrt(12.0)
 
 
-def _propose(bits, phi, factor):
-    return phi + _symmetric_noise(bits, phi.shape[-1]) @ factor.T
+def _propose(bits, phi, factor, half):
+    noise = _symmetric_noise(bits, phi.shape[-1])
+    return phi + jnp.where(half[:, None] == 0, noise @ factor[0].T, noise @ factor[1].T)
 
 
 def _accept(target, word, beta, phi, log_likelihood, log_prior, proposal, new_log_likelihood):
@@ -182,14 +173,14 @@ def _n_words(d: int) -> int:
 
 
 @jax.jit
-def _random_walk_block(target, beta, factor, key, phi, log_likelihood):
+def _random_walk_block(target, beta, factor, key, phi, log_likelihood, half):
     n, d = phi.shape
     n_moves = BLOCK["random_walk"]
     bits = jax.random.bits(key, (n_moves, n, _n_words(d)), "uint32")
 
     def step(carry, bits):
         phi, log_likelihood, log_prior, accepted, bad = carry
-        proposal = _propose(bits[:, :-1], phi, factor)
+        proposal = _propose(bits[:, :-1], phi, factor, half)
         new = target.evaluate(proposal)
         phi, log_likelihood, log_prior, accept, failed = _accept(
             target, bits[:, -1], beta, phi, log_likelihood, log_prior, proposal, new
@@ -203,9 +194,9 @@ def _random_walk_block(target, beta, factor, key, phi, log_likelihood):
 
 
 @jax.jit
-def _host_propose(factor, key, phi):
+def _host_propose(factor, key, phi, half):
     bits = jax.random.bits(key, (phi.shape[0], _n_words(phi.shape[1])), "uint32")
-    return _propose(bits[:, :-1], phi, factor), bits[:, -1]
+    return _propose(bits[:, :-1], phi, factor, half), bits[:, -1]
 
 
 @jax.jit
@@ -225,11 +216,11 @@ def _prior_log_density(prior, phi):
     return prior.log_density(phi)
 
 
-def _host_block(target, key, phi, log_likelihood, beta, factor, evaluate):
+def _host_block(target, key, phi, log_likelihood, half, beta, factor, evaluate):
     """The same random walk, the likelihood evaluated on the host between two compiled halves."""
     accepted = bad = 0
     for i in range(BLOCK["random_walk"]):
-        proposal, word = _host_propose(factor, jax.random.fold_in(key, i), phi)
+        proposal, word = _host_propose(factor, jax.random.fold_in(key, i), phi, half)
         proposal = np.asarray(proposal)
         inside = np.asarray(_prior_log_density(target.prior, proposal)) > -np.inf
         new = np.full(len(phi), -np.inf)
@@ -244,28 +235,30 @@ def _host_block(target, key, phi, log_likelihood, beta, factor, evaluate):
 
 
 @jax.jit
-def _hmc_block(target, beta, factor, key, phi, log_likelihood):
+def _hmc_block(target, beta, factor, key, phi, log_likelihood, half):
     """BlackJAX's HMC kernel, one chain per particle, step sizes jittered per particle and move."""
     from blackjax.mcmc import hmc
 
     kernel = hmc.build_kernel()
     # The population's standard deviations precondition; their scale sets the step size.
-    variances = (factor**2).sum(axis=1)
+    variances = (factor**2).sum(axis=-1)
 
     def log_density(theta):
         value = target.evaluate(theta[None])[0]
         return jnp.where(value > -jnp.inf, beta * value, -jnp.inf) + target.prior.log_density(theta)
 
-    def one_chain(key, theta):
+    def one_chain(key, theta, half):
         def step(state, key):
             key_jitter, key_move = jax.random.split(key)
             step_size = jnp.exp(0.3 * jax.random.normal(key_jitter))
-            state, info = kernel(key_move, state, log_density, step_size, variances, LEAPFROG_STEPS)
+            state, info = kernel(
+                key_move, state, log_density, step_size, variances[half], LEAPFROG_STEPS
+            )
             return state, info.is_accepted
 
         state = hmc.init(theta, log_density)
         state, accepted = jax.lax.scan(step, state, jax.random.split(key, BLOCK["hmc"]))
         return state.position, accepted.sum()
 
-    phi, accepted = jax.vmap(one_chain)(jax.random.split(key, phi.shape[0]), phi)
+    phi, accepted = jax.vmap(one_chain)(jax.random.split(key, phi.shape[0]), phi, half)
     return phi, target.evaluate(phi), accepted, jnp.zeros(phi.shape[0], jnp.int32)

@@ -52,9 +52,10 @@ class Network:
 
     def __post_init__(self) -> None:
         sizes = tuple(int(s) for s in self.sizes)
-        if len(sizes) < 2 or any(s < 1 for s in sizes):
+        if len(sizes) < 2 or any(s < 1 for s in sizes) or sizes != tuple(self.sizes):
             raise ValueError(
-                f"`sizes` needs at least an input and an output layer, all widths ≥ 1; got {sizes}."
+                "`sizes` needs at least an input and an output layer, all widths whole numbers ≥ 1; "
+                f"got {tuple(self.sizes)}."
             )
         if self.activation not in ACTIVATIONS:
             raise ValueError(

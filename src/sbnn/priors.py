@@ -218,6 +218,14 @@ class JointPrior:
             out = out.at[:, where].set(sampler(k, (n, len(where)), *numbers))
         return out
 
+    def marginals(self) -> list[tuple[Any, tuple[float, ...]]]:
+        """(kind, numbers) of every parameter, in the order of φ."""
+        out: list[Any] = [None] * self.n
+        for kind, where, numbers in self.groups:
+            for k, i in enumerate(where):
+                out[i] = (kind, tuple(float(column[k]) for column in numbers))
+        return out
+
     def tree_flatten(self):
         numbers = tuple(g[2] for g in self.groups)
         return numbers, (tuple((g[0], tuple(g[1].tolist())) for g in self.groups), self.n)

