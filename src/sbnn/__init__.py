@@ -14,6 +14,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "load": "sbnn.results",
     "standard": "sbnn.methods",
+    "nsbl": "sbnn.methods",
+    "hierarchical": "sbnn.methods",
     "Problem": "sbnn.problem",
     "network_problem": "sbnn.problem",
 }
@@ -22,8 +24,10 @@ __all__ = [  # noqa: F822 (names that are imported on first use)
     "Problem",
     "__version__",
     "datasets",
+    "hierarchical",
     "load",
     "network_problem",
+    "nsbl",
     "predict",
     "priors",
     "standard",
@@ -32,7 +36,7 @@ __all__ = [  # noqa: F822 (names that are imported on first use)
 
 if TYPE_CHECKING:
     from sbnn import datasets, predict, priors
-    from sbnn.methods import standard
+    from sbnn.methods import hierarchical, nsbl, standard
     from sbnn.problem import Problem, network_problem
     from sbnn.results import load
 

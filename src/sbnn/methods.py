@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._float64 import as_key, float64, key_data
+from sbnn.hierarchical import joint_symmetry, joint_target, to_parameters
+from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
+from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
+from sbnn.search import expand_permutations, multiplicity, search
 from sbnn.tmcmc import Stage, TmcmcResult, check_options, tmcmc
 
 Progress = bool | Callable[[Stage], None]
@@ -104,7 +110,7 @@ def standard(
         seconds=time.perf_counter() - started,
         converged=run.converged,
         reason=run.reason,
-        key=tuple(int(word) for word in np.ravel(key_data(key))),
+        key=_key_words(key),
         settings={"n_particles": n_particles, "move": move, "max_moves": max_moves},
         n_rejected=run.n_rejected,
         messages=_rejection_message(run),
@@ -119,4 +125,269 @@ def _rejection_message(run: TmcmcResult) -> tuple[str, ...]:
     return (
         f"The log-likelihood was NaN or −inf in {run.n_rejected} of {run.n_evaluations} "
         "evaluations; those points were rejected.",
+    )
+
+
+@float64
+def nsbl(
+    problem: Problem,
+    key: Any = 0,
+    n_particles: int = 2000,
+    mixture: str | GaussianMixture = "kde",
+    hyperprior: Hyperprior | None = None,
+    n_starts: int = 12,
+    sparsify: float = 0.5,
+    tolerance: float = 1.0,
+    average: bool = True,
+    progress: Progress = False,
+) -> Result:
+    """Nonlinear sparse Bayesian learning, verified against the exact evidence.
+
+    The likelihood is sampled once by TMCMC and approximated by a Gaussian mixture, whose evidence
+    is maximised over log α in closed form. The optima found are then judged, refined and ranked by
+    the exact evidence (`sbnn.search`), and the draws come from the exact posterior at α*.
+
+    Parameters
+    ----------
+    problem : Problem
+        With at least one ARD parameter.
+    key : int or JAX key
+    n_particles : int
+    mixture : {"kde", "em"} or GaussianMixture
+        A kernel density with shared bandwidth; EM with the number of kernels that BIC picks; or a
+        mixture of your own. A bad one costs time, not truth: what it proposes is verified.
+    hyperprior : Hyperprior, optional
+    n_starts : int
+        Starts of the Newton ascent.
+    sparsify : float
+        Evidence, in nats, that may be given up for a sparser answer; 0 keeps the maximum.
+    tolerance : float
+        Largest difference between the estimated and the exact log evidence of a verified result.
+    average : bool
+        Draw from all optima found, in proportion to their exact evidence, not from the best alone.
+    progress : bool or callable
+    """
+    _require_ard(problem, "nsbl")
+    evaluate = _evaluator(problem)
+    check_options(n_particles, "auto", 1, evaluate)
+    hyperprior = hyperprior or Hyperprior()
+    started = time.perf_counter()
+    key_sample, key_search = jax.random.split(as_key(key))
+    base = standard(problem, key_sample, n_particles=n_particles, progress=progress)
+    particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
+    surrogate = _make_mixture(problem, mixture, particles, base.log_evidence)
+    found = search(
+        problem,
+        particles,
+        surrogate,
+        hyperprior,
+        key_search,
+        n_particles=n_particles,
+        n_starts=n_starts,
+        sparsify=sparsify,
+        tolerance=tolerance,
+        evaluate=evaluate,
+        on_event=_events(progress),
+    )
+    best = found.optima[0]
+    verified = abs(best.gap) <= tolerance
+    messages = list(base.messages)
+    if not verified:
+        messages.append(
+            f"Not verified: the estimated log evidence {best.estimate:.2f} and the exact one "
+            f"{best.exact.log_evidence:.2f} ± {best.exact.log_evidence_error:.2f} differ by more "
+            f"than {tolerance} nat. Raise n_particles, or do not rely on this α."
+        )
+        warnings.warn(messages[-1], ConvergenceWarning, stacklevel=2)
+    phi, log_likelihood, shares = _average(problem, found, hyperprior, average, n_particles)
+    newton = found.surrogate_optima[0]
+    return Result(
+        method="nsbl",
+        problem=problem,
+        phi=phi,
+        log_likelihood=log_likelihood,
+        log_evidence=best.exact.log_evidence,
+        log_evidence_error=best.exact.log_evidence_error,
+        n_evaluations=base.n_evaluations + found.n_evaluations,
+        seconds=time.perf_counter() - started,
+        converged=newton.converged and best.exact.converged,
+        reason=f"Newton: {newton.reason}; exact run: {best.exact.reason}",
+        key=_key_words(key),
+        settings={
+            "n_particles": n_particles,
+            "mixture": mixture if isinstance(mixture, str) else "given",
+            "hyperprior": [hyperprior.shape, hyperprior.rate],
+            "n_starts": n_starts,
+            "sparsify": sparsify,
+            "tolerance": tolerance,
+            "average": average,
+        },
+        n_rejected=base.n_rejected,
+        log_alpha=_full(problem, best.log_alpha),
+        relevance=_full(problem, best.relevance),
+        verified=verified,
+        evidence_gap=best.gap,
+        optima=pd.DataFrame(
+            {
+                "origin": [c.origin for c in found.optima],
+                "log_evidence": [c.exact.log_evidence for c in found.optima],
+                "log_evidence_error": [c.exact.log_evidence_error for c in found.optima],
+                "objective": [c.objective(hyperprior) for c in found.optima],
+                "estimate": [c.estimate for c in found.optima],
+                "gap": [c.gap for c in found.optima],
+                "surrogate": [c.surrogate for c in found.optima],
+                "share": shares,
+            }
+        ),
+        messages=tuple(messages),
+        history={
+            "stages": base.history["stages"],
+            "newton": pd.DataFrame(
+                {"objective": [s.objective for s in newton.history]},
+            ),
+            "refine": pd.DataFrame({"log_evidence": [s.log_evidence for s in best.steps]}),
+        },
+        arrays={
+            "standard_phi": base.phi,
+            "best_phi": best.exact.particles.phi,
+            "newton_log_alpha": np.array([s.log_alpha for s in newton.history]),
+            "newton_relevance": np.array([s.relevance for s in newton.history]),
+            "optima_log_alpha": np.array([c.log_alpha for c in found.optima]),
+            "optima_relevance": np.array([c.relevance for c in found.optima]),
+            "standard_log_evidence": np.array([base.log_evidence, base.log_evidence_error]),
+            "surrogate": np.array([newton.log_evidence, found.first_exact]),
+            "mixture_log_weights": surrogate.log_weights,
+            "mixture_means": surrogate.means,
+            "mixture_covariances": surrogate.covariances,
+            "mixture_log_normaliser": np.array(surrogate.log_normaliser),
+        },
+        description=problem.description(),
+    )
+
+
+def _require_ard(problem: Any, method: str) -> None:
+    _require_problem(problem)
+    if not problem.ard.any():
+        raise ValueError(
+            f"`{method}` learns the relevance of ARD parameters and the problem has none; "
+            "name some in `ard`, or use sbnn.standard."
+        )
+
+
+def _events(progress: Progress):
+    from sbnn.progress import events
+
+    return events(progress)
+
+
+def _key_words(key: Any) -> tuple[int, ...]:
+    return tuple(int(word) for word in np.ravel(key_data(key)))
+
+
+def _full(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """Values of the ARD parameters at full length, NaN where the prior is known."""
+    out = np.full(problem.n_parameters, np.nan)
+    out[problem.ard] = values
+    return out
+
+
+def _make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) -> GaussianMixture:
+    log_normaliser = log_evidence + problem.log_box_volume()
+    if isinstance(mixture, GaussianMixture):
+        return mixture
+    if mixture == "kde":
+        folded = kernel_density(particles, log_normaliser)
+    elif mixture == "em":
+        distinct = len(np.unique(particles, axis=0))
+        sizes = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= distinct]
+        folded = expectation_maximisation(particles, sizes, log_normaliser)
+    else:
+        raise ValueError(f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {mixture!r}.")
+    return expand_permutations(problem, folded)
+
+
+def _average(problem, found, hyperprior, average: bool, n: int):
+    """Draws from the optima, each in proportion to its exact objective and its multiplicity."""
+    optima = found.optima
+    log_shares = np.array([c.objective(hyperprior) for c in optima])
+    log_shares += np.log([multiplicity(problem, c.relevance) for c in optima])
+    shares = np.exp(log_shares - log_shares.max())
+    if not average:
+        shares[1:] = 0.0
+    shares /= shares.sum()
+    counts = np.floor(shares * n).astype(int)
+    counts[0] += n - counts.sum()
+    parts = [c.exact.particles for c in optima]
+    rng = np.random.default_rng(0)
+    rows = [rng.choice(len(p.phi), size=k, replace=k > len(p.phi)) for p, k in zip(parts, counts)]
+    phi = np.concatenate([p.phi[r] for p, r in zip(parts, rows)])
+    log_likelihood = np.concatenate([p.log_likelihood[r] for p, r in zip(parts, rows)])
+    return phi, log_likelihood, shares
+
+
+@float64
+def hierarchical(
+    problem: Problem,
+    key: Any = 0,
+    n_particles: int = 2000,
+    hyperprior: Hyperprior | None = None,
+    move: str = "auto",
+    max_moves: int | None = None,
+    progress: Progress = False,
+) -> Result:
+    """Hierarchical Bayes: φ and log α sampled together by TMCMC, in twice the dimensions.
+
+    Non-centred, φ = z exp(−½ log α), with log α cut to the range over which the default hyperprior
+    is flat. HMC moves where the problem has gradients. `arrays["log_alpha_draws"]` holds log α.
+    """
+    _require_ard(problem, "hierarchical")
+    hyperprior = hyperprior or Hyperprior()
+    host = _evaluator(problem)
+    if move == "auto":
+        move = "random_walk" if problem.black_box else "hmc"
+    max_moves = max_moves or (1000 if move == "random_walk" else 60)
+    evaluate = None
+    if host is not None:
+        evaluate = lambda joint: host(np.asarray(to_parameters(joint, problem.ard)))
+    check_options(n_particles, move, max_moves, evaluate)
+    started = time.perf_counter()
+    target = joint_target(problem, hyperprior)
+    with _reporter(progress, "Hierarchical Bayes") as on_stage:
+        run = tmcmc(
+            target,
+            as_key(key),
+            n_particles=n_particles,
+            move=move,
+            max_moves=max_moves,
+            symmetry=joint_symmetry(problem),
+            evaluate=evaluate,
+            on_stage=on_stage,
+        )
+    joint = run.particles.phi
+    phi = np.asarray(to_parameters(joint, problem.ard))
+    log_alpha = joint[:, problem.n_parameters :]
+    return Result(
+        method="hierarchical",
+        problem=problem,
+        phi=phi,
+        log_likelihood=run.particles.log_likelihood,
+        log_evidence=run.log_evidence,
+        log_evidence_error=run.log_evidence_error,
+        n_evaluations=run.n_evaluations,
+        seconds=time.perf_counter() - started,
+        converged=run.converged,
+        reason=run.reason,
+        key=_key_words(key),
+        settings={
+            "n_particles": n_particles,
+            "hyperprior": [hyperprior.shape, hyperprior.rate],
+            "move": move,
+            "max_moves": max_moves,
+        },
+        n_rejected=run.n_rejected,
+        log_alpha=_full(problem, log_alpha.mean(axis=0)),
+        messages=_rejection_message(run),
+        history={"stages": stage_table(run)},
+        arrays={"log_alpha_draws": log_alpha, "joint": joint},
+        description=problem.description(),
     )

@@ -59,9 +59,9 @@ def mutate(
     After every block of moves the scale is steered to the target acceptance, and the moves stop
     once the correlation, over the population, between the log-likelihood now and before the first
     move is at most `threshold` in two checks in a row, or after `max_moves`. The log-likelihood is
-    the quantity from which the evidence is built; single coordinates of a multimodal posterior never
-    decorrelate by local moves, whatever their number, nor need they, because the masses of modes
-    come from resampling.
+    the quantity from which the evidence is built; single coordinates of a multimodal posterior
+    never decorrelate by local moves, whatever their number, nor need they, because the masses of
+    modes come from resampling.
 
     Parameters
     ----------
@@ -254,11 +254,14 @@ def _hmc_block(target, beta, factor, key, phi, log_likelihood, half):
             state, info = kernel(
                 key_move, state, log_density, step_size, variances[half], LEAPFROG_STEPS
             )
-            return state, info.is_accepted
+            # Failures of the likelihood: its gradient made the path NaN, or it ended at −inf.
+            end = info.proposal.position
+            inside = jnp.isnan(end).any() | (target.prior.log_density(end) > -jnp.inf)
+            return state, (info.is_accepted, inside & ~(info.proposal.logdensity > -jnp.inf))
 
         state = hmc.init(theta, log_density)
-        state, accepted = jax.lax.scan(step, state, jax.random.split(key, BLOCK["hmc"]))
-        return state.position, accepted.sum()
+        state, (accepted, bad) = jax.lax.scan(step, state, jax.random.split(key, BLOCK["hmc"]))
+        return state.position, accepted.sum(), bad.sum()
 
-    phi, accepted = jax.vmap(one_chain)(jax.random.split(key, phi.shape[0]), phi, half)
-    return phi, target.evaluate(phi), accepted, jnp.zeros(phi.shape[0], jnp.int32)
+    phi, accepted, bad = jax.vmap(one_chain)(jax.random.split(key, phi.shape[0]), phi, half)
+    return phi, target.evaluate(phi), accepted, bad

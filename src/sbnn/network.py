@@ -54,7 +54,7 @@ class Network:
         sizes = tuple(int(s) for s in self.sizes)
         if len(sizes) < 2 or any(s < 1 for s in sizes) or sizes != tuple(self.sizes):
             raise ValueError(
-                "`sizes` needs at least an input and an output layer, all widths whole numbers ≥ 1; "
+                "`sizes` needs at least an input and an output layer, all widths whole and ≥ 1; "
                 f"got {tuple(self.sizes)}."
             )
         if self.activation not in ACTIVATIONS:

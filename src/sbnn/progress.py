@@ -46,6 +46,16 @@ def reporter(
         yield on_stage
 
 
+def events(progress: bool | Callable[[Stage], None]) -> Callable[[str], None] | None:
+    """A function that prints one line per step of a longer search, or None."""
+    if progress is not True:
+        return None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return lambda text: console.print(f"  {text}", highlight=False)
+
+
 def _fraction(beta: float) -> float:
     # β grows about geometrically from 1e-4 or so: its logarithm tells how far the run has come.
     return min(1.0, max(0.02, 1.0 + math.log10(max(beta, 1e-5)) / 5.0))

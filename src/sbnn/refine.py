@@ -51,7 +51,7 @@ class AscentStep(NamedTuple):
     log_evidence: float
     objective: float
     predicted_gain: float
-    ess: float
+    fraction: float  # of the step that kept the effective sample size
     n_significant: int  # gradient components beyond two standard errors
     log_alpha: np.ndarray
 
@@ -107,6 +107,70 @@ def newton_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> np.
     return step(high)
 
 
+class _Carrier:
+    """Particles of p(φ|D, α) carried along as α changes, with the evidence gained on the way."""
+
+    def __init__(self, problem, log_alpha, start: TmcmcResult, key, move, max_moves, evaluate):
+        self.problem, self.evaluate, self.max_moves = problem, evaluate, max_moves
+        self.move = "random_walk" if move == "auto" else move
+        self.key = as_key(key)
+        self.seed = np.asarray(jax.random.key_data(self.key)).tolist()
+        self.log_alpha = np.asarray(log_alpha, dtype=float).copy()
+        self.particles, self.log_evidence = start.particles, start.log_evidence
+        d = self.particles.phi.shape[1]
+        self.scale = 2.38 / np.sqrt(d) if self.move == "random_walk" else 0.3
+        self.n_evaluations = self.n_steps = 0
+
+    @property
+    def phi(self) -> np.ndarray:
+        return self.particles.phi[:, self.problem.ard]
+
+    def step(self, step: np.ndarray) -> float:
+        """Go along `step`, shortened to keep the ESS; return the fraction of it that was gone."""
+        fraction, log_weights = _shorten(self.phi, self.log_alpha, step)
+        self.log_evidence += float(logsumexp(log_weights) - np.log(len(log_weights)))
+        self.log_alpha = self.log_alpha + fraction * step
+        weights = np.exp(log_weights - logsumexp(log_weights))
+        prior = self.problem.prior_at(self.log_alpha)
+        rng = np.random.default_rng([*self.seed, self.n_steps])
+        factor = covariance_factor(self.particles.phi, weights)
+        chosen = systematic_resample(rng, weights)
+        phi = self.particles.phi[chosen]
+        symmetry = invariant_symmetry(self.problem.symmetry, prior, jax.random.key(0))
+        if symmetry is not None:
+            phi = symmetry.apply_random(rng, phi)
+        self.particles, info = mutate(
+            self.problem.target(prior),
+            jax.random.fold_in(self.key, self.n_steps),
+            Particles(phi, self.particles.log_likelihood[chosen], chosen),
+            1.0,
+            factor,
+            self.scale,
+            move=self.move,
+            max_moves=self.max_moves,
+            evaluate=self.evaluate,
+        )
+        self.scale = info.scale
+        self.n_evaluations += info.n_evaluations
+        self.n_steps += 1
+        return fraction
+
+
+def _shorten(phi, log_alpha, step):
+    """Halve the step until the weights p(φ|α')/p(φ|α) keep an ESS of N/2."""
+    fraction = 1.0
+    for _ in range(30):
+        part = fraction * step
+        # log w = Σᵢ ½ (λ' − λ) − ½ (α' − α) φ²
+        change = np.exp(log_alpha + part) - np.exp(log_alpha)
+        log_weights = 0.5 * part.sum() - 0.5 * (phi**2) @ change
+        weights = np.exp(log_weights - log_weights.max())
+        if weights.sum() ** 2 / (weights**2).sum() >= 0.5 * len(phi):
+            break
+        fraction *= 0.5
+    return fraction, log_weights
+
+
 @float64
 def ascend(
     problem: Problem,
@@ -116,9 +180,10 @@ def ascend(
     key,
     *,
     move: str = "auto",
-    max_moves: int = 200,
+    max_moves: int = 100,
     max_steps: int = 60,
     tolerance: float = 0.02,
+    sparsify: float = 0.0,
     evaluate: Evaluate | None = None,
 ) -> Ascent:
     """Climb log p(D|α) + log p(log α) itself, carrying particles of p(φ|D, α) along.
@@ -128,86 +193,137 @@ def ascend(
     log mean(weights) is the evidence gained. Gradient components within two standard errors of
     zero are noise and are not followed. Ends when the step promises less than `tolerance` twice
     in a row.
+
+    With `sparsify` above zero, what the evidence can do without is then pruned: every neuron (or,
+    without a network, parameter) whose removal is predicted (by its posterior density at zero, Savage–Dickey) to cost
+    less than `sparsify` nats in total is led to the pruned end of its log α, where α is set by the
+    hyperprior. Differences below one nat are not worth more than a bare mention (Kass & Raftery
+    1995): of two α that the data cannot tell apart, the sparser one is the answer.
     """
-    key = as_key(key)
-    seed = np.asarray(jax.random.key_data(key)).tolist()
-    move = "random_walk" if move == "auto" else move
-    log_alpha = np.asarray(log_alpha, dtype=float).copy()
-    particles, log_evidence = start.particles, start.log_evidence
-    ard = problem.ard
-    scale = 2.38 / np.sqrt(particles.phi.shape[1]) if move == "random_walk" else 0.3
+    carrier = _Carrier(problem, log_alpha, start, key, move, max_moves, evaluate)
     steps: list[AscentStep] = []
-    evaluations, quiet, radius = 0, 0, 4.0
-    for index in range(max_steps):
-        phi = particles.phi[:, ard]
-        gradient, error, hessian = particle_derivatives(phi, log_alpha, hyperprior)
-        significant = np.abs(gradient) > 2 * error
-        followed = np.where(significant, gradient, 0.0)
-        step = newton_step(followed, hessian, radius)
-        gain = float(followed @ step + 0.5 * step @ hessian @ step)
-        quiet = quiet + 1 if gain < tolerance else 0
-        if quiet == 2:
-            break
-        step, log_weights = _shorten(phi, log_alpha, step)
-        gained = float(logsumexp(log_weights) - np.log(len(phi)))
-        log_evidence += gained
-        log_alpha = log_alpha + step
-        weights = np.exp(log_weights - logsumexp(log_weights))
-        particles, info = _move(
-            problem, log_alpha, particles, weights, scale, index, key, seed, move, max_moves,
-            evaluate,
-        )  # fmt: skip
-        scale = info.scale
-        evaluations += info.n_evaluations
-        objective = log_evidence + float(hyperprior.log_density(log_alpha))
-        ess = float(1.0 / (weights**2).sum())
-        steps.append(
-            AscentStep(log_evidence, objective, gain, ess, int(significant.sum()), log_alpha.copy())
-        )
-    converged = quiet == 2
+    converged = _climb(carrier, hyperprior, steps, max_steps, tolerance, np.zeros(0, dtype=int))
+    if sparsify > 0:
+        best = carrier.log_evidence
+        pruned: list[int] = []
+        while (unit := _dispensable(carrier, hyperprior, pruned, best, sparsify)) is not None:
+            pruned += unit.tolist()
+            _lead(carrier, hyperprior, unit, steps)
+            converged = _climb(
+                carrier, hyperprior, steps, max_steps, tolerance, np.array(pruned, dtype=int)
+            )
     reason = (
         f"the next step promises less than {tolerance} nat"
         if converged
         else f"stopped after {max_steps} steps"
     )
     return Ascent(
-        log_alpha, log_evidence, particles, tuple(steps), evaluations, converged, reason
+        carrier.log_alpha,
+        carrier.log_evidence,
+        carrier.particles,
+        tuple(steps),
+        carrier.n_evaluations,
+        converged,
+        reason,
     )
 
 
-def _shorten(phi, log_alpha, step):
-    """Halve the step until the weights p(φ|α')/p(φ|α) keep an ESS of N/2."""
-    for _ in range(30):
-        new = log_alpha + step
-        # log w = Σᵢ ½ (λ' − λ) − ½ (α' − α) φ²
-        change = np.exp(new) - np.exp(log_alpha)
-        log_weights = 0.5 * step.sum() - 0.5 * (phi**2) @ change
-        weights = np.exp(log_weights - log_weights.max())
-        if weights.sum() ** 2 / (weights**2).sum() >= 0.5 * len(phi):
+def _climb(carrier: _Carrier, hyperprior, steps, max_steps, tolerance, held: np.ndarray) -> bool:
+    """Newton steps until nothing is gained; parameters in `held` (pruned ones) stay."""
+    quiet = 0
+    for _ in range(max_steps):
+        gradient, error, hessian = particle_derivatives(carrier.phi, carrier.log_alpha, hyperprior)
+        significant = np.abs(gradient) > 2 * error
+        significant[held] = False
+        followed = np.where(significant, gradient, 0.0)
+        step = newton_step(followed, hessian, radius=4.0)
+        step[held] = 0.0
+        gain = float(followed @ step + 0.5 * step @ hessian @ step)
+        quiet = quiet + 1 if gain < tolerance else 0
+        if quiet == 2:
+            return True
+        fraction = carrier.step(step)
+        steps.append(_record(carrier, hyperprior, gain, fraction, int(significant.sum())))
+    return False
+
+
+def _record(carrier: _Carrier, hyperprior, gain, fraction, n_significant) -> AscentStep:
+    objective = carrier.log_evidence + float(hyperprior.log_density(carrier.log_alpha))
+    return AscentStep(
+        carrier.log_evidence, objective, gain, fraction, n_significant, carrier.log_alpha.copy()
+    )
+
+
+def _lead(carrier: _Carrier, hyperprior, unit: np.ndarray, steps) -> None:
+    """Raise the precisions of one unit to their pruned values, in steps the particles can follow."""
+    goal = carrier.log_alpha.copy()
+    goal[unit] = np.maximum(goal[unit], _pruned_level(carrier, hyperprior)[unit])
+    for _ in range(40):
+        step = goal - carrier.log_alpha
+        if np.abs(step).max() < 1e-9:
             break
-        step = 0.5 * step
-    return step, log_weights
+        fraction = carrier.step(step)
+        steps.append(_record(carrier, hyperprior, 0.0, fraction, 0))
 
 
-def _move(
-    problem, log_alpha, particles, weights, scale, index, key, seed, move, max_moves, evaluate
-):
-    prior = problem.prior_at(log_alpha)
-    rng = np.random.default_rng([*seed, index])
-    factor = covariance_factor(particles.phi, weights)
-    chosen = systematic_resample(rng, weights)
-    phi = particles.phi[chosen]
-    symmetry = invariant_symmetry(problem.symmetry, prior, jax.random.key(0))
-    if symmetry is not None:
-        phi = symmetry.apply_random(rng, phi)
-    return mutate(
-        problem.target(prior),
-        jax.random.fold_in(key, index),
-        Particles(phi, particles.log_likelihood[chosen], chosen),
-        1.0,
-        factor,
-        scale,
-        move=move,
-        max_moves=max_moves,
-        evaluate=evaluate,
-    )
+def _pruned_level(carrier: _Carrier, hyperprior: Hyperprior) -> np.ndarray:
+    """Where log α of an irrelevant parameter comes to rest: ½ γ = r α with γ ≈ Λ/α, zero mean.
+
+    Λ, the precision that the likelihood adds, is at most the parameter's posterior precision; that
+    bound is taken, so that what is pruned is pruned for certain.
+    """
+    precision = 1.0 / carrier.phi.var(axis=0)
+    rate = max(hyperprior.rate, np.exp(-30.0))
+    return 0.5 * (np.log(precision) - np.log(2 * rate))
+
+
+def savage_dickey(phi: np.ndarray, log_alpha: np.ndarray) -> np.ndarray:
+    """log p(D|αᵢ → ∞) − log p(D|α) for each i: posterior over prior density of φᵢ at zero.
+
+    The posterior density is a Gaussian KDE over the particles and their mirror images.
+    """
+    n = len(phi)
+    width = 0.9 * np.minimum(phi.std(axis=0), np.abs(phi).mean(axis=0) * 1.25) * n**-0.2
+    width = np.maximum(width, 1e-300)
+    log_posterior = logsumexp(-0.5 * (phi / width) ** 2, axis=0) - np.log(n) - np.log(width)
+    return log_posterior - 0.5 * log_alpha
+
+
+def _dispensable(carrier, hyperprior, pruned, best, budget) -> np.ndarray | None:
+    """The unit (positions among the ARD parameters) that costs least to remove, if within budget."""
+    left = budget - max(0.0, best - carrier.log_evidence)
+    # The exact ratio plus the noise of the particles: what looks free must not be free by luck.
+    ratios = savage_dickey(carrier.phi, carrier.log_alpha)
+    level = _pruned_level(carrier, hyperprior)
+    best_unit, best_ratio = None, -left
+    for gate, unit in _units(carrier.problem):
+        if np.isin(unit, pruned).any() or (carrier.log_alpha[gate] >= level[gate] - 0.5).all():
+            continue
+        ratio = float(ratios[gate].sum())
+        if ratio > best_ratio:
+            best_unit, best_ratio = unit, ratio
+    return best_unit
+
+
+def _units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What can be pruned as one: (gate, members).
+
+    Of a network, hidden neurons, whose gate is their outgoing weights; of any other model, single
+    parameters. A network's single weights and biases are left to the evidence alone: forcing the
+    marginal ones to zero made predictions too sure where the data end.
+    """
+    position = np.full(problem.n_parameters, -1)
+    position[problem.ard] = np.arange(int(problem.ard.sum()))
+    units = []
+    network = problem.network
+    if network is not None:
+        at = network.unflatten(np.arange(network.n_parameters))
+        for hidden in range(len(network.sizes) - 2):
+            for j in range(network.sizes[hidden + 1]):
+                gate = position[at[hidden + 1][0][:, j]]
+                members = np.concatenate([gate, position[at[hidden][0][j]]])
+                members = np.append(members, position[at[hidden][1][j]])
+                if (members >= 0).all():
+                    units.append((gate, members))
+        return units
+    return [(np.array([i]), np.array([i])) for i in range(int(problem.ard.sum()))]

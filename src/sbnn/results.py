@@ -215,7 +215,7 @@ class Result:
                     for name, value in self.arrays.items()
                 }
             )
-        root = xr.Dataset(attrs={"sbnn_format": FORMAT, "sbnn": json.dumps(self._metadata())})
+        root = xr.Dataset(attrs={"sbnn_format": FORMAT, "sbnn": json.dumps(self._metadata(), default=_plain)})
         root.attrs["creation_library"] = "sbnn"
         return xr.DataTree.from_dict({"/": root, **tree})
 
@@ -284,7 +284,7 @@ def load(path: str | os.PathLike) -> Result:
         )
     try:
         return _from_tree(tree, metadata)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{str(path)!r} is incomplete or was altered: {error}.") from None
 
 
@@ -303,10 +303,15 @@ def _from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
         )
     metadata = {**metadata, "key": tuple(metadata["key"]), "messages": tuple(metadata["messages"])}
     arrays = tree["arrays"].data_vars if "arrays" in tree.children else {}
+    phi = np.asarray(tree["posterior/phi"])[0]
+    log_likelihood = np.asarray(tree["sample_stats/log_likelihood"])[0]
+    expected = (len(log_likelihood), len(description["names"]))
+    if phi.shape != expected:
+        raise ValueError(f"the draws have shape {phi.shape}; expected {expected}")
     return Result(
         problem=problem,
-        phi=np.asarray(tree["posterior/phi"])[0],
-        log_likelihood=np.asarray(tree["sample_stats/log_likelihood"])[0],
+        phi=phi,
+        log_likelihood=log_likelihood,
         log_alpha=_learned(learned, "log_alpha"),
         relevance=_learned(learned, "relevance"),
         optima=optima,
@@ -314,6 +319,13 @@ def _from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
         arrays={name: np.asarray(value) for name, value in arrays.items()},
         **metadata,
     )
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars and arrays as JSON knows them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be stored in a result's settings.")
 
 
 def _learned(node, name: str) -> np.ndarray | None:

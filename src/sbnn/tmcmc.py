@@ -174,7 +174,8 @@ def tmcmc(
 
 def check_options(n_particles: int, move: str, max_moves: int, evaluate) -> None:
     """Refuse settings that cannot work, before anything runs."""
-    if isinstance(n_particles, bool) or int(n_particles) != n_particles or n_particles < 50:
+    whole = isinstance(n_particles, int | np.integer) and not isinstance(n_particles, bool)
+    if not whole or n_particles < 50:
         raise ValueError(f"`n_particles` must be a whole number of at least 50; got {n_particles}.")
     if move not in ("auto", "random_walk", "hmc"):
         raise ValueError(f"`move` must be 'auto', 'random_walk' or 'hmc'; got {move!r}.")
@@ -261,7 +262,7 @@ def split_factors(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def covariance_factor(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Cholesky factor of the weighted covariance, made positive definite on each axis's own scale."""
+    """Cholesky factor of the weighted covariance, made positive definite on each axis's scale."""
     mean = weights @ phi
     centred = phi - mean
     covariance = (centred * weights[:, None]).T @ centred
