@@ -1,0 +1,276 @@
+"""Networks in plain NumPy with closed-form Jacobians, and factored Gauss–Newton precisions.
+
+NumPy on purpose: the shapes shrink while weights are pruned, for which a traced program would
+have to be compiled again and again. Data are stored with one column per row of the table, so that
+J Jᵀ is a single `syrk` on contiguous memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, special
+
+Array = np.ndarray
+
+
+class Activation(NamedTuple):
+    """A function g, its derivative given z and g(z), and whether g(−z) = −g(z)."""
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array, Array], Array]
+    odd: bool
+
+
+ACTIVATIONS = {
+    "tanh": Activation(np.tanh, lambda z, a: 1.0 - a * a, True),
+    "relu": Activation(lambda z: np.maximum(z, 0.0), lambda z, a: (z > 0.0).astype(z.dtype), False),
+    "sigmoid": Activation(special.expit, lambda z, a: a * (1.0 - a), False),
+    "softplus": Activation(
+        lambda z: np.logaddexp(z.dtype.type(0), z), lambda z, a: special.expit(z), False
+    ),
+    "sin": Activation(np.sin, lambda z, a: np.cos(z), True),
+    "identity": Activation(lambda z: z, lambda z, a: np.ones_like(z), True),
+}
+
+
+@functools.lru_cache(maxsize=256)
+def layer_slices(sizes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Per layer (start of W, start of b, end) in the flat vector W[1], b[1], W[2], b[2], …"""
+    slices, start = [], 0
+    for n_in, n_out in itertools.pairwise(sizes):
+        slices.append((start, start + n_in * n_out, start + (n_in + 1) * n_out))
+        start = slices[-1][2]
+    return tuple(slices)
+
+
+def n_parameters(sizes: tuple[int, ...]) -> int:
+    """Number of weights and biases of a network with layer sizes (n_in, hidden…, n_out)."""
+    return layer_slices(sizes)[-1][2]
+
+
+class _LayerIndex(NamedTuple):
+    """Where the active parameters of a layer stand: in J (rows) and among the live neurons."""
+
+    rows: Array  # rows of J of the active weights …
+    outputs: Array  # … the live neuron each leads to
+    inputs: Array  # … and the live neuron it comes from
+    bias_rows: Array
+    bias_outputs: Array
+
+
+class Layout:
+    """The active parameters of a network and the neurons these keep alive.
+
+    A neuron without an active way to the output is neither evaluated nor differentiated: the
+    Jacobian of its own weights is zero.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+    active : array of int, optional
+        Sorted indices into φ; all parameters when None.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], active: Array | None = None):
+        self.sizes = tuple(sizes)
+        self.active = np.arange(n_parameters(self.sizes)) if active is None else active
+        mask = np.zeros(n_parameters(self.sizes), bool)
+        mask[self.active] = True
+        slices = layer_slices(self.sizes)
+        self.alive = [np.arange(sizes[-1])]
+        for k in range(len(slices) - 1, -1, -1):
+            s, m, _ = slices[k]
+            ways = mask[s:m].reshape(sizes[k + 1], sizes[k])[self.alive[0]].any(axis=0)
+            self.alive.insert(0, np.flatnonzero(ways))
+        self.index = [self._layer(k, *slices[k]) for k in range(len(slices))]
+        self.unseen = np.ones(len(self.active), bool)
+        for layer in self.index:
+            self.unseen[layer.rows] = self.unseen[layer.bias_rows] = False
+
+    def _layer(self, k: int, s: int, m: int, e: int) -> _LayerIndex:
+        lo, mid, hi = np.searchsorted(self.active, (s, m, e))
+        i, j = np.divmod(self.active[lo:mid] - s, self.sizes[k])
+        place_out = np.full(self.sizes[k + 1], -1)
+        place_out[self.alive[k + 1]] = np.arange(len(self.alive[k + 1]))
+        place_in = np.full(self.sizes[k], -1)
+        place_in[self.alive[k]] = np.arange(len(self.alive[k]))
+        seen = place_out[i] >= 0
+        bias = place_out[self.active[mid:hi] - m]
+        return _LayerIndex(
+            np.arange(lo, mid)[seen],
+            place_out[i][seen],
+            place_in[j][seen],
+            np.arange(mid, hi)[bias >= 0],
+            bias[bias >= 0],
+        )
+
+    def weights(self, phi: Array, k: int) -> tuple[Array, Array]:
+        """W and b of layer k, live neurons only."""
+        s, m, e = layer_slices(self.sizes)[k]
+        matrix = phi[s:m].reshape(self.sizes[k + 1], self.sizes[k])
+        out = self.alive[k + 1]
+        return matrix[out[:, None], self.alive[k]], phi[m:e][out]
+
+
+def forward(phi: Array, x_t: Array, layout: Layout, activation: str) -> Array:
+    """Network outputs, shape (n_out, n), at inputs `x_t` of shape (n_in, n).
+
+    Computed in the precision of `x_t`.
+    """
+    return _forward(phi, x_t, layout, activation)[0]
+
+
+def _forward(phi: Array, x_t: Array, layout: Layout, activation: str):
+    g = ACTIVATIONS[activation].value
+    phi = phi.astype(x_t.dtype, copy=False)
+    a = x_t[layout.alive[0]]
+    z, layers, matrices = a, [(a, a)], []
+    for k in range(len(layout.sizes) - 1):
+        w, b = layout.weights(phi, k)
+        matrices.append(w)
+        z = w @ a + b[:, None]
+        if k < len(layout.sizes) - 2:
+            a = g(z)
+            layers.append((z, a))
+    return z, layers, matrices
+
+
+def jacobian(phi: Array, x_t: Array, layout: Layout, activation: str) -> tuple[Array, Array]:
+    """Outputs and their derivatives in the active parameters.
+
+    Sensitivities S[l] = ∂f/∂z[l] are propagated backwards, S[l−1] = (W[l]ᵀ S[l]) ∘ g'(z[l−1]); then
+    ∂f/∂W[l][i, j] = S[l][i] a[l−1][j] and ∂f/∂b[l][i] = S[l][i].
+
+    Returns
+    -------
+    f : array, shape (n_out, n)
+    jac_t : array, shape (d_active, n_out, n)
+    """
+    f, layers, matrices = _forward(phi, x_t, layout, activation)
+    slope = ACTIVATIONS[activation].slope
+    n_out, n = f.shape
+    jac = np.empty((len(layout.active), n_out, n), dtype=x_t.dtype)
+    jac[layout.unseen] = 0.0
+    for o in range(n_out):
+        sens = np.zeros((n_out, n), dtype=x_t.dtype)
+        sens[o] = 1.0
+        for k in range(len(layout.sizes) - 2, -1, -1):
+            index, a = layout.index[k], layers[k][1]
+            jac[index.rows, o] = sens[index.outputs] * a[index.inputs]
+            jac[index.bias_rows, o] = sens[index.bias_outputs]
+            if k:
+                sens = (matrices[k].T @ sens) * slope(*layers[k])
+    return f, jac
+
+
+def cholesky(b: Array) -> Array:
+    """Lower Cholesky factor of a matrix that is positive definite but for rounding.
+
+    B = I + … has no eigenvalue below one; only entries beyond 1e15 can hide that identity, and
+    then the least relative jitter that restores it is added.
+    """
+    jitter = 0.0
+    while True:
+        try:
+            matrix = b + np.diag(jitter * np.diag(b)) if jitter else b
+            return linalg.cholesky(matrix, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            if not np.isfinite(b).all():
+                raise
+            jitter = max(10.0 * jitter, 1e-15)
+
+
+class Precision:
+    """Factored H = J̃ᵀJ̃ + A with J̃ = J/σ, scaled as H = A^½ B A^½, B = I + A^-½ J̃ᵀJ̃ A^-½.
+
+    B is bounded below by I, so it stays well conditioned for pruned (α → ∞) and for free (α → 0)
+    weights. With fewer rows than weights the n×n matrix I + J̃A⁻¹J̃ᵀ (same determinant, Woodbury
+    inverse) is factored instead, so that the cost is O(min(n, d)² max(n, d)).
+
+    Parameters
+    ----------
+    jac_t : array, shape (d, n)
+        J̃ᵀ; only its shape is used when `gram` is given.
+    alpha : array, shape (d,)
+    gram : array, shape (d, d), optional
+        J̃ᵀJ̃ when it is known already (d ≤ n only).
+    """
+
+    def __init__(self, jac_t: Array, alpha: Array, gram: Array | None = None):
+        d, n = jac_t.shape
+        self.scale = 1.0 / np.sqrt(alpha)
+        self.primal = d <= n
+        if self.primal:
+            b = (jac_t @ jac_t.T if gram is None else gram) * self.scale[:, None] * self.scale
+        else:
+            self.jac_t = jac_t * self.scale[:, None]
+            b = self.jac_t.T @ self.jac_t
+        b.flat[:: len(b) + 1] += 1.0
+        self.chol = cholesky(b)
+        self.log_det = 2.0 * np.log(np.diag(self.chol)).sum()  # log|B| = log|H| − Σ log α
+
+    @classmethod
+    def from_factor(cls, chol: Array, scale: Array) -> Precision:
+        """The primal form from its stored factor L of B and A^-½."""
+        self = cls.__new__(cls)
+        self.scale, self.primal, self.chol = scale, True, chol
+        self.log_det = 2.0 * np.log(np.diag(chol)).sum()
+        return self
+
+    def _half(self, v: Array) -> Array:
+        return linalg.solve_triangular(self.chol, v, lower=True, check_finite=False)
+
+    def solve(self, g: Array) -> Array:
+        """H⁻¹ g for g of shape (d,)."""
+        g = self.scale * g
+        if self.primal:
+            return self.scale * linalg.cho_solve((self.chol, True), g, check_finite=False)
+        inner = linalg.cho_solve((self.chol, True), self.jac_t.T @ g, check_finite=False)
+        return self.scale * (g - self.jac_t @ inner)
+
+    @functools.cached_property
+    def root(self) -> Array:
+        """M with B⁻¹ = MᵀM (d ≤ n) or B⁻¹ = I − MᵀM (d > n)."""
+        if self.primal:
+            return linalg.lapack.dtrtri(self.chol, lower=1)[0]
+        return self._half(self.jac_t.T)
+
+    def relevance(self) -> Array:
+        """γᵢ = 1 − αᵢ(H⁻¹)ᵢᵢ = 1 − (B⁻¹)ᵢᵢ in [0, 1]."""
+        squares = np.einsum("ij,ij->j", self.root, self.root)
+        return np.clip(1.0 - squares if self.primal else squares, 0.0, 1.0)
+
+    def covariance(self, index: Array) -> Array:
+        """The block of B⁻¹ (the posterior covariance in units of the prior's) at `index`."""
+        block = self.root[:, index].T @ self.root[:, index]
+        return block if self.primal else np.eye(len(index)) - block
+
+    def variance(self, jac_t: Array) -> Array:
+        """diag(J* H⁻¹ J*ᵀ) for `jac_t` = J*ᵀ of shape (d, m)."""
+        v = jac_t * self.scale[:, None]
+        h = self._half(v if self.primal else self.jac_t.T @ v)
+        out = np.einsum("ij,ij->j", h, h)
+        return out if self.primal else np.maximum(np.einsum("ij,ij->j", v, v) - out, 0.0)
+
+    def draw(self, rng: np.random.Generator, n_draws: int) -> Array:
+        """Draws of N(0, H⁻¹), shape (d, n_draws)."""
+        z = rng.standard_normal((len(self.scale), n_draws))
+        if self.primal:  # A^-½ L⁻ᵀ z
+            z = linalg.solve_triangular(self.chol, z, lower=True, trans=1)
+        else:  # z − K(Kᵀz + e) with z, e ~ N(0, I) has covariance (I + KKᵀ)⁻¹
+            e = rng.standard_normal((self.chol.shape[0], n_draws))
+            z -= self.jac_t @ linalg.cho_solve((self.chol, True), self.jac_t.T @ z + e)
+        return self.scale[:, None] * z
+
+    def as_primal(self) -> Precision:
+        """The same precision with a d×d factor, which needs no data: what is stored in files."""
+        if self.primal:
+            return self
+        b = self.jac_t @ self.jac_t.T
+        b.flat[:: len(b) + 1] += 1.0
+        return Precision.from_factor(cholesky(b), self.scale)

@@ -1,0 +1,204 @@
+"""The posterior as a mixture over sparse Laplace optima: weights, predictions, draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from sbnn.gauss_newton import Array, forward, jacobian
+from sbnn.laplace_optimum import LOG_2PI, Linearised, Model, Optimum
+
+
+@dataclass(frozen=True)
+class SparseMixture:
+    """A mixture over sparse Laplace optima, best evidence first.
+
+    Attributes
+    ----------
+    optima : tuple of Optimum
+        Each with its factored `precision`.
+    weights : array, shape (K,)
+        Sum to one.
+    precision_power : float
+        The p of the local weights w_k(x) ∝ w_k v_k(x)^−p used in predictions: an optimum that is
+        unsure at x has less say there. With p = 1 the mean is the inverse-variance combination of
+        the optima; p = 0 is the plain mixture.
+    """
+
+    optima: tuple[Optimum, ...]
+    weights: Array
+    precision_power: float = 1.0
+
+
+def merge(
+    models: Sequence[Model], optima: Sequence[Optimum], log_tol: float = 0.1, fit_tol: float = 0.05
+) -> list[tuple[Model, Optimum]]:
+    """Drop near-duplicates and sort by evidence.
+
+    Duplicates have the same architecture, evidence within `log_tol` and functions within `fit_tol`
+    noise standard deviations (RMS). Permuting neurons or flipping signs changes neither, so this
+    compares modulo the symmetry group without walking through its elements. How often an optimum
+    was found tells how wide its basin of attraction is, not how probable it is: each counts once.
+    """
+    kept: list[tuple[Model, Optimum]] = []
+    fits: list[Array] = []
+    # Of two twins the sparser one stays.
+    for model, opt in sorted(zip(models, optima), key=lambda pair: len(pair[1].active)):
+        f = forward(opt.phi, model.x_t, opt.layout, opt.activation)
+        scale = np.exp(-0.5 * opt.log_variance)[:, None]
+        same = any(
+            o.sizes == opt.sizes
+            and abs(o.log_evidence - opt.log_evidence) < log_tol
+            and np.sqrt(np.mean(((f - g) * scale) ** 2)) < fit_tol
+            for (_, o), g in zip(kept, fits)
+        )
+        if not same:
+            kept.append((model, opt))
+            fits.append(f)
+    return sorted(kept, key=lambda pair: -pair[1].log_evidence)
+
+
+def loo_log_density(model: Model, opt: Optimum) -> Array:
+    """Leave-one-out log predictive density of each row in the linearised model, shape (n,).
+
+    With leverage h = J H⁻¹Jᵀ/σ²: residual r/(1 − h), variance σ²/(1 − h). Outputs one by one.
+    """
+    lin = Linearised(model, opt)
+    precision = lin.precision(opt) if opt.precision is None else opt.precision
+    log_var = opt.log_variance[:, None]
+    variance = precision.variance(lin.flat).reshape(lin.residual.shape)
+    keep = 1.0 - np.clip(variance * np.exp(-log_var), 0.0, 0.99)
+    misfit = lin.residual**2 * np.exp(-log_var) / keep
+    return -0.5 * (misfit + log_var - np.log(keep) + LOG_2PI).sum(axis=0)
+
+
+def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -> Array:
+    """Weights of the optima, shape (K,).
+
+    "equal"; "evidence"; "flat": evidence^(1/√n); "stacking": maximal leave-one-out predictive
+    density `loo` of shape (K, n), by EM; "half": the mean of equal and stacking.
+    """
+    k = len(log_evidences)
+    if kind == "evidence":
+        return special.softmax(log_evidences)
+    if kind not in ("equal", "flat", "stacking", "half"):
+        raise ValueError(
+            f"`weighting` must be 'equal', 'evidence', 'flat', 'stacking' or 'half'; got {kind!r}."
+        )
+    equal = np.full(k, 1.0 / k)
+    if kind == "equal":
+        return equal
+    assert loo is not None
+    if kind == "flat":
+        return special.softmax(np.asarray(log_evidences) / np.sqrt(loo.shape[1]))
+    weights = equal
+    for _ in range(100):
+        weights = special.softmax(np.log(weights + 1e-300)[:, None] + loo, axis=0).mean(axis=1)
+    return weights if kind == "stacking" else 0.5 * (equal + weights)
+
+
+def components(mixture: SparseMixture, x_t: Array, block: int = 2048):
+    """Per optimum: mean of f, its variance J H⁻¹ Jᵀ, and the noise variance.
+
+    Shapes (K, n_out, m), (K, n_out, m) and (K, n_out, 1).
+    """
+    means, variances = [], []
+    for opt in mixture.optima:
+        assert opt.precision is not None
+        mean_parts, variance_parts = [], []
+        for start in range(0, max(x_t.shape[1], 1), block):
+            part = x_t[:, start : start + block]
+            f, jac = jacobian(opt.phi, part, opt.layout, opt.activation)
+            mean_parts.append(f)
+            flat = jac.reshape(len(opt.active), f.size)
+            variance_parts.append(opt.precision.variance(flat).reshape(f.shape))
+        means.append(np.concatenate(mean_parts, axis=1))
+        variances.append(np.concatenate(variance_parts, axis=1))
+    noise = np.array([np.exp(opt.log_variance) for opt in mixture.optima])[:, :, None]
+    return np.array(means), np.array(variances), noise
+
+
+def local_weights(mixture: SparseMixture, total_variance: Array) -> Array:
+    """w_k(x) ∝ w_k v_k(x)^−p, of the shape of `total_variance`, (K, n_out, m)."""
+    log_w = np.log(mixture.weights + 1e-300)[:, None, None]
+    return special.softmax(log_w - mixture.precision_power * np.log(total_variance), axis=0)
+
+
+def gaussian_components(mixture: SparseMixture, x_t: Array, noise: bool = True):
+    """The predictive mixture at every point: weights, means and stds, each (K, n_out, m).
+
+    The weights always come from the total variance, so that predictions with and without noise
+    have the same mean.
+    """
+    mean, variance, noise_variance = components(mixture, x_t)
+    weights = local_weights(mixture, variance + noise_variance)
+    return weights, mean, np.sqrt(variance + (noise_variance if noise else 0.0))
+
+
+def moments(weights: Array, means: Array, stds: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of Gaussian mixtures along the first axis."""
+    mean = (weights * means).sum(axis=0)
+    return mean, np.sqrt((weights * (stds**2 + (means - mean) ** 2)).sum(axis=0))
+
+
+def predict(mixture: SparseMixture, x_t: Array, noise: bool = True) -> tuple[Array, Array]:
+    """Mean and standard deviation of the predictive mixture, each (n_out, m).
+
+    Without `noise` those of the function itself.
+    """
+    return moments(*gaussian_components(mixture, x_t, noise))
+
+
+def log_predictive_density(mixture: SparseMixture, x_t: Array, y_t: Array) -> Array:
+    """log p(y|x, D) of each output and row, shape (n_out, m)."""
+    weights, mean, std = gaussian_components(mixture, x_t)
+    terms = -0.5 * ((y_t - mean) / std) ** 2 - np.log(std) - 0.5 * LOG_2PI
+    return special.logsumexp(terms, b=weights, axis=0)
+
+
+def quantiles(weights: Array, means: Array, stds: Array, levels: Sequence[float]) -> Array:
+    """Quantiles of Gaussian mixtures (components first), shape (n_levels, …), by bisection."""
+    stds = stds + 1e-300
+    out = []
+    for level in levels:
+        z = special.ndtri(level)
+        # A quantile of a mixture lies between those of its parts.
+        low, high = (means + z * stds).min(axis=0), (means + z * stds).max(axis=0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            below = (weights * special.ndtr((middle - means) / stds)).sum(axis=0) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        out.append(0.5 * (low + high))
+    return np.array(out)
+
+
+def sample(
+    mixture: SparseMixture,
+    x_t: Array,
+    n_draws: int,
+    rng: np.random.Generator,
+    noise: bool = False,
+) -> Array:
+    """Draws of (linearised) functions, shape (n_draws, n_out, m).
+
+    Jointly Gaussian over x within an optimum. Optima are drawn by the mean of their local weights
+    over the points asked for: a function is one draw and cannot change its optimum from x to x,
+    but its share then agrees with `predict` on average.
+    """
+    weights = gaussian_components(mixture, x_t)[0].mean(axis=(1, 2))
+    counts = rng.multinomial(n_draws, weights / weights.sum())
+    out = []
+    for opt, count in zip(mixture.optima, counts):
+        if count:
+            assert opt.precision is not None
+            f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
+            delta = opt.precision.draw(rng, count)
+            draws = f + np.einsum("dom,dc->com", jac, delta)
+            if noise:
+                scale = np.exp(0.5 * opt.log_variance)[:, None]
+                draws += scale * rng.standard_normal(draws.shape)
+            out.append(draws)
+    return rng.permutation(np.concatenate(out))
