@@ -53,12 +53,21 @@ def n_parameters(sizes: tuple[int, ...]) -> int:
     return layer_slices(sizes)[-1][2]
 
 
-class _LayerIndex(NamedTuple):
-    """Where the active parameters of a layer stand: in J (rows) and among the live neurons."""
+class _Block(NamedTuple):
+    """Active weights into one live neuron: rows of J, the neuron, the live neurons they come from.
 
-    rows: Array  # rows of J of the active weights …
-    outputs: Array  # … the live neuron each leads to
-    inputs: Array  # … and the live neuron it comes from
+    `inputs` is a full slice where all are active, which spares copying them.
+    """
+
+    rows: slice
+    output: int
+    inputs: Array | slice
+
+
+class _LayerIndex(NamedTuple):
+    """Where the active parameters of a layer stand."""
+
+    blocks: list[_Block]
     bias_rows: Array
     bias_outputs: Array
 
@@ -90,24 +99,31 @@ class Layout:
         self.index = [self._layer(k, *slices[k]) for k in range(len(slices))]
         self.unseen = np.ones(len(self.active), bool)
         for layer in self.index:
-            self.unseen[layer.rows] = self.unseen[layer.bias_rows] = False
+            self.unseen[layer.bias_rows] = False
+            for block in layer.blocks:
+                self.unseen[block.rows] = False
 
     def _layer(self, k: int, s: int, m: int, e: int) -> _LayerIndex:
         lo, mid, hi = np.searchsorted(self.active, (s, m, e))
-        i, j = np.divmod(self.active[lo:mid] - s, self.sizes[k])
+        n_in = self.sizes[k]
+        columns = (self.active[lo:mid] - s) % n_in
+        bounds = lo + np.searchsorted(
+            self.active[lo:mid], s + n_in * np.arange(self.sizes[k + 1] + 1)
+        )
         place_out = np.full(self.sizes[k + 1], -1)
         place_out[self.alive[k + 1]] = np.arange(len(self.alive[k + 1]))
-        place_in = np.full(self.sizes[k], -1)
+        place_in = np.full(n_in, -1)
         place_in[self.alive[k]] = np.arange(len(self.alive[k]))
-        seen = place_out[i] >= 0
+        blocks = []
+        for i in self.alive[k + 1]:
+            start, stop = int(bounds[i]), int(bounds[i + 1])
+            inputs = place_in[columns[start - lo : stop - lo]]
+            full = len(inputs) == len(self.alive[k])
+            if start < stop:
+                where = slice(None) if full else inputs
+                blocks.append(_Block(slice(start, stop), int(place_out[i]), where))
         bias = place_out[self.active[mid:hi] - m]
-        return _LayerIndex(
-            np.arange(lo, mid)[seen],
-            place_out[i][seen],
-            place_in[j][seen],
-            np.arange(mid, hi)[bias >= 0],
-            bias[bias >= 0],
-        )
+        return _LayerIndex(blocks, np.arange(mid, hi)[bias >= 0], bias[bias >= 0])
 
     def weights(self, phi: Array, k: int) -> tuple[Array, Array]:
         """W and b of layer k, live neurons only."""
@@ -117,55 +133,66 @@ class Layout:
         return matrix[out[:, None], self.alive[k]], phi[m:e][out]
 
 
-def forward(phi: Array, x_t: Array, layout: Layout, activation: str) -> Array:
-    """Network outputs, shape (n_out, n), at inputs `x_t` of shape (n_in, n).
+class Pass(NamedTuple):
+    """A forward pass: outputs, (z, a) of every layer and the weight matrices used."""
 
-    Computed in the precision of `x_t`.
-    """
-    return _forward(phi, x_t, layout, activation)[0]
+    output: Array  # (n_out, n)
+    layers: list[tuple[Array, Array]]
+    matrices: list[Array]
 
 
-def _forward(phi: Array, x_t: Array, layout: Layout, activation: str):
+def forward_pass(phi: Array, x_t: Array, layout: Layout, activation: str) -> Pass:
+    """Outputs at inputs `x_t` of shape (n_in, n), in the precision of `x_t`; all layers kept."""
     g = ACTIVATIONS[activation].value
     phi = phi.astype(x_t.dtype, copy=False)
-    a = x_t[layout.alive[0]]
+    a = x_t if len(layout.alive[0]) == len(x_t) else x_t[layout.alive[0]]
     z, layers, matrices = a, [(a, a)], []
     for k in range(len(layout.sizes) - 1):
         w, b = layout.weights(phi, k)
         matrices.append(w)
-        z = w @ a + b[:, None]
+        z = w @ a
+        z += b[:, None]
         if k < len(layout.sizes) - 2:
             a = g(z)
             layers.append((z, a))
-    return z, layers, matrices
+    return Pass(z, layers, matrices)
 
 
-def jacobian(phi: Array, x_t: Array, layout: Layout, activation: str) -> tuple[Array, Array]:
-    """Outputs and their derivatives in the active parameters.
+def forward(phi: Array, x_t: Array, layout: Layout, activation: str) -> Array:
+    """Network outputs, shape (n_out, n), at inputs `x_t` of shape (n_in, n)."""
+    return forward_pass(phi, x_t, layout, activation).output
+
+
+def backward_pass(done: Pass, layout: Layout, activation: str) -> Array:
+    """∂f/∂φ of the active parameters, shape (d_active, n_out, n).
 
     Sensitivities S[l] = ∂f/∂z[l] are propagated backwards, S[l−1] = (W[l]ᵀ S[l]) ∘ g'(z[l−1]); then
     ∂f/∂W[l][i, j] = S[l][i] a[l−1][j] and ∂f/∂b[l][i] = S[l][i].
-
-    Returns
-    -------
-    f : array, shape (n_out, n)
-    jac_t : array, shape (d_active, n_out, n)
     """
-    f, layers, matrices = _forward(phi, x_t, layout, activation)
+    f, layers, matrices = done
     slope = ACTIVATIONS[activation].slope
+    slopes = [slope(*layer) for layer in layers[1:]]
     n_out, n = f.shape
-    jac = np.empty((len(layout.active), n_out, n), dtype=x_t.dtype)
+    jac = np.empty((len(layout.active), n_out, n), dtype=f.dtype)
     jac[layout.unseen] = 0.0
     for o in range(n_out):
-        sens = np.zeros((n_out, n), dtype=x_t.dtype)
+        sens = np.zeros((n_out, n), dtype=f.dtype)
         sens[o] = 1.0
         for k in range(len(layout.sizes) - 2, -1, -1):
             index, a = layout.index[k], layers[k][1]
-            jac[index.rows, o] = sens[index.outputs] * a[index.inputs]
+            for rows, output, inputs in index.blocks:
+                np.multiply(a[inputs], sens[output], out=jac[rows, o])
             jac[index.bias_rows, o] = sens[index.bias_outputs]
             if k:
-                sens = (matrices[k].T @ sens) * slope(*layers[k])
-    return f, jac
+                sens = matrices[k].T @ sens
+                sens *= slopes[k - 1]
+    return jac
+
+
+def jacobian(phi: Array, x_t: Array, layout: Layout, activation: str) -> tuple[Array, Array]:
+    """Outputs (n_out, n) and their derivatives in the active parameters (d_active, n_out, n)."""
+    done = forward_pass(phi, x_t, layout, activation)
+    return done.output, backward_pass(done, layout, activation)
 
 
 def cholesky(b: Array) -> Array:

@@ -15,10 +15,11 @@ from scipy import linalg
 from sbnn.gauss_newton import (
     Array,
     Layout,
+    Pass,
     Precision,
+    backward_pass,
     cholesky,
-    forward,
-    jacobian,
+    forward_pass,
     layer_slices,
 )
 
@@ -64,6 +65,10 @@ class Model:
         """The same model on a subset of the observations."""
         x_t, y_t = self.x_t[:, index], self.y_t[:, index]
         return replace(self, x_t=np.ascontiguousarray(x_t), y_t=np.ascontiguousarray(y_t))
+
+    def single(self) -> Model:
+        """The same model with data, Jacobians and Gram matrices in single precision."""
+        return replace(self, x_t=self.x_t.astype(np.float32), y_t=self.y_t.astype(np.float32))
 
     def free(self, active: Array) -> Array:
         """Which of the active parameters have an ARD prior."""
@@ -138,9 +143,11 @@ class Optimum:
 class Linearised:
     """Residuals and Jacobian at an optimum, with Gram matrices that survive changes of α and σ."""
 
-    def __init__(self, model: Model, opt: Optimum):
-        f, self.jac = jacobian(opt.phi, model.x_t, opt.layout, model.activation)
-        self.residual = model.y_t - f
+    def __init__(self, model: Model, opt: Optimum, done: Pass | None = None):
+        if done is None:
+            done = forward_pass(opt.phi, model.x_t, opt.layout, model.activation)
+        self.jac = backward_pass(done, opt.layout, model.activation)
+        self.residual = model.y_t - done.output
         d, n_out, n = self.jac.shape
         self.primal = d <= n_out * n
         self.grams: list[Array] = []
@@ -169,6 +176,7 @@ class Linearised:
 
 
 def _energy(residual: Array, log_variance: Array, alpha: Array, phi: Array) -> float:
+    residual = residual.astype(float, copy=False)
     misfit = (np.einsum("ij,ij->i", residual, residual) * np.exp(-log_variance)).sum()
     return 0.5 * float(misfit + (alpha * phi * phi).sum())
 
@@ -208,12 +216,12 @@ def lm_step(
     for _ in range(tries):
         phi = opt.phi.copy()
         phi[active] += Precision(jac_t, alpha + opt.damping * diag, gram).solve(grad)
-        residual = model.y_t - forward(phi, model.x_t, opt.layout, model.activation)
-        after = _energy(residual, log_variance, alpha, phi[active])
+        done = forward_pass(phi, model.x_t, opt.layout, model.activation)
+        after = _energy(model.y_t - done.output, log_variance, alpha, phi[active])
         if after <= before:  # NaN compares false: an overflowing step is refused
             opt.damping = max(opt.damping / 4.0, 1e-9)
             opt.phi = phi
-            return Linearised(model, opt), before - after
+            return Linearised(model, opt, done), before - after
         opt.damping = min(opt.damping * 6.0, 1e8)
     return lin, 0.0
 
@@ -233,7 +241,7 @@ def _update(model, opt, lin, precision, groups, step) -> None:
     if model.noise_variance is not None:
         return
     n_out, n = model.y_t.shape
-    rss = np.einsum("ij,ij->i", lin.residual, lin.residual).astype(float)
+    rss = (lin.residual.astype(float, copy=False) ** 2).sum(axis=1)
     if model.shared_noise or n_out == 1:
         rss, used, n_eff = np.full(n_out, rss.sum()), gamma.sum(), n * n_out
     else:  # the share of output k in Σγ is tr(J_k H⁻¹ J_kᵀ) / σ_k²

@@ -133,12 +133,12 @@ def _one_start(model, rng, group_iterations, iterations, step, tol, max_rows) ->
     groups = layer_groups(model.sizes)
     few = max(max_rows // n_out, 1)
     if few >= n:
-        opt = evolve(model, initial(model, rng), group_iterations, groups, step, tol)
+        opt = evolve(model.single(), initial(model, rng), group_iterations, groups, step, tol)
         return evolve(model, opt, iterations, None, step, tol)
     subset = model.rows(np.sort(rng.choice(n, few, replace=False)))
-    opt = evolve(subset, initial(model, rng), group_iterations, groups, step, tol)
+    opt = evolve(subset.single(), initial(model, rng), group_iterations, groups, step, tol)
     # Pruning on a subset would cut what the other rows ask for.
-    opt = evolve(model, opt, iterations // 2, groups, step, tol)
+    opt = evolve(model.single(), opt, iterations // 2, groups, step, tol)
     return evolve(model, opt, iterations // 2, None, step, tol)
 
 
