@@ -16,15 +16,21 @@ _PUBLIC = {
     "standard": "sbnn.methods",
     "nsbl": "sbnn.methods",
     "hierarchical": "sbnn.methods",
+    "laplace": "sbnn.methods",
+    "laplace_nsbl": "sbnn.methods",
+    "compare": "sbnn.comparison",
     "Problem": "sbnn.problem",
     "network_problem": "sbnn.problem",
 }
 _MODULES = ("datasets", "predict", "priors")
-__all__ = [  # noqa: F822 (names that are imported on first use)
+__all__ = [
     "Problem",
     "__version__",
+    "compare",
     "datasets",
     "hierarchical",
+    "laplace",
+    "laplace_nsbl",
     "load",
     "network_problem",
     "nsbl",
@@ -36,7 +42,8 @@ __all__ = [  # noqa: F822 (names that are imported on first use)
 
 if TYPE_CHECKING:
     from sbnn import datasets, predict, priors
-    from sbnn.methods import hierarchical, nsbl, standard
+    from sbnn.comparison import compare
+    from sbnn.methods import hierarchical, laplace, laplace_nsbl, nsbl, standard
     from sbnn.problem import Problem, network_problem
     from sbnn.results import load
 

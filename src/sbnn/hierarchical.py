@@ -1,4 +1,4 @@
-"""The joint problem over (φ, log α): hierarchical Bayes, with half its coordinates standard normal."""
+"""The joint problem over (φ, log α): hierarchical Bayes in non-centred coordinates."""
 
 from __future__ import annotations
 
@@ -51,6 +51,20 @@ def to_parameters(joint, ard: np.ndarray):
     return joint[..., :d] * jnp.exp(-0.5 * log_alpha)
 
 
+def join_log_alpha(
+    rng: np.random.Generator, problem: Problem, phi: np.ndarray, hyperprior: Hyperprior
+) -> np.ndarray:
+    """(z, log α) with log α drawn from p(log α|φ): α|φ ~ Gamma(s + ½, r + ½φ²), cut to range."""
+    values = phi[:, problem.ard]
+    alpha = rng.gamma(hyperprior.shape + 0.5, 1.0, size=values.shape)
+    alpha /= hyperprior.rate + 0.5 * values**2
+    low, high = LOG_ALPHA_RANGE
+    log_alpha = np.clip(np.log(np.maximum(alpha, 1e-300)), low + 1e-3, high - 1e-3)
+    z = phi.copy()
+    z[:, problem.ard] *= np.exp(0.5 * log_alpha)
+    return np.concatenate([z, log_alpha], axis=1)
+
+
 @functools.lru_cache(maxsize=64)
 def _joint_log_likelihood(log_likelihood: Callable, ard: tuple[bool, ...]) -> Callable:
     mask = np.array(ard)
@@ -96,7 +110,7 @@ class JointSymmetry:
 
 
 def joint_symmetry(problem: Problem) -> JointSymmetry | None:
-    """The group, where every parameter of the network is ARD and so exchangeable; else signs only."""
+    """The group, where every parameter that it moves is ARD and so exchangeable; else None."""
     symmetry = problem.symmetry
     if symmetry is None or symmetry.order == 1:
         return None

@@ -13,13 +13,22 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._float64 import as_key, float64, key_data
-from sbnn.hierarchical import joint_symmetry, joint_target, to_parameters
+from sbnn.hierarchical import join_log_alpha, joint_symmetry, joint_target, to_parameters
+from sbnn.laplace import box_log_alpha, find_modes, sparse_modes
 from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
+from sbnn.moves import Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
-from sbnn.search import expand_permutations, multiplicity, search
-from sbnn.tmcmc import Stage, TmcmcResult, check_options, tmcmc
+from sbnn.search import Search, expand_permutations, multiplicity, search
+from sbnn.tmcmc import (
+    Stage,
+    TmcmcResult,
+    check_options,
+    covariance_factor,
+    evaluate_all,
+    tmcmc,
+)
 
 Progress = bool | Callable[[Stage], None]
 
@@ -145,7 +154,7 @@ def nsbl(
 
     The likelihood is sampled once by TMCMC and approximated by a Gaussian mixture, whose evidence
     is maximised over log α in closed form. The optima found are then judged, refined and ranked by
-    the exact evidence (`sbnn.search`), and the draws come from the exact posterior at α*.
+    the exact evidence (`sbnn.search`); the draws come from the exact posterior.
 
     Parameters
     ----------
@@ -164,7 +173,9 @@ def nsbl(
     tolerance : float
         Largest difference between the estimated and the exact log evidence of a verified result.
     average : bool
-        Draw from all optima found, in proportion to their exact evidence, not from the best alone.
+        Draws also carry the uncertainty of log α around the optima found, each optimum by its
+        exact evidence. With False they come from the exact posterior at α* alone, as in the study;
+        these are in `arrays["best_phi"]` in any case.
     progress : bool or callable
     """
     _require_ard(problem, "nsbl")
@@ -172,7 +183,7 @@ def nsbl(
     check_options(n_particles, "auto", 1, evaluate)
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
-    key_sample, key_search = jax.random.split(as_key(key))
+    key_sample, key_search, key_average = jax.random.split(as_key(key), 3)
     base = standard(problem, key_sample, n_particles=n_particles, progress=progress)
     particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
     surrogate = _make_mixture(problem, mixture, particles, base.log_evidence)
@@ -199,7 +210,17 @@ def nsbl(
             f"than {tolerance} nat. Raise n_particles, or do not rely on this α."
         )
         warnings.warn(messages[-1], ConvergenceWarning, stacklevel=2)
-    phi, log_likelihood, shares = _average(problem, found, hyperprior, average, n_particles)
+    shares = _shares(problem, found, hyperprior)
+    n_evaluations = base.n_evaluations + found.n_evaluations
+    arrays = {}
+    if average:
+        phi, log_likelihood, draws, spent = _average(
+            problem, found, shares, hyperprior, key_average, n_particles, evaluate
+        )
+        arrays["log_alpha_draws"] = draws
+        n_evaluations += spent
+    else:
+        phi, log_likelihood = best.exact.particles.phi, best.exact.particles.log_likelihood
     newton = found.surrogate_optima[0]
     return Result(
         method="nsbl",
@@ -208,7 +229,7 @@ def nsbl(
         log_likelihood=log_likelihood,
         log_evidence=best.exact.log_evidence,
         log_evidence_error=best.exact.log_evidence_error,
-        n_evaluations=base.n_evaluations + found.n_evaluations,
+        n_evaluations=n_evaluations,
         seconds=time.perf_counter() - started,
         converged=newton.converged and best.exact.converged,
         reason=f"Newton: {newton.reason}; exact run: {best.exact.reason}",
@@ -248,6 +269,7 @@ def nsbl(
             "refine": pd.DataFrame({"log_evidence": [s.log_evidence for s in best.steps]}),
         },
         arrays={
+            **arrays,
             "standard_phi": base.phi,
             "best_phi": best.exact.particles.phi,
             "newton_log_alpha": np.array([s.log_alpha for s in newton.history]),
@@ -306,23 +328,49 @@ def _make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) 
     return expand_permutations(problem, folded)
 
 
-def _average(problem, found, hyperprior, average: bool, n: int):
-    """Draws from the optima, each in proportion to its exact objective and its multiplicity."""
-    optima = found.optima
-    log_shares = np.array([c.objective(hyperprior) for c in optima])
-    log_shares += np.log([multiplicity(problem, c.relevance) for c in optima])
+def _shares(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.ndarray:
+    """Share of each optimum: its exact objective times the number of its symmetric images."""
+    log_shares = np.array([c.objective(hyperprior) for c in found.optima])
+    log_shares += np.log([multiplicity(problem, c.relevance) for c in found.optima])
     shares = np.exp(log_shares - log_shares.max())
-    if not average:
-        shares[1:] = 0.0
-    shares /= shares.sum()
+    return shares / shares.sum()
+
+
+def _average(problem: Problem, found: Search, shares, hyperprior, key, n: int, evaluate):
+    """Draws that know how uncertain log α is: from each optimum by its share, moved jointly.
+
+    A particle φ of the exact posterior at an optimum gets its own log α from p(log α|φ), a Gamma
+    density for α, and both are then moved under the hierarchical posterior. The moves are local:
+    they explore the uncertainty of α around the optima found and do not look for others.
+    """
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    parts = [c.exact.particles.phi for c in found.optima]
     counts = np.floor(shares * n).astype(int)
     counts[0] += n - counts.sum()
-    parts = [c.exact.particles for c in optima]
-    rng = np.random.default_rng(0)
-    rows = [rng.choice(len(p.phi), size=k, replace=k > len(p.phi)) for p, k in zip(parts, counts)]
-    phi = np.concatenate([p.phi[r] for p, r in zip(parts, rows)])
-    log_likelihood = np.concatenate([p.log_likelihood[r] for p, r in zip(parts, rows)])
-    return phi, log_likelihood, shares
+    rows = [rng.choice(len(p), size=k, replace=k > len(p)) for p, k in zip(parts, counts)]
+    phi = np.concatenate([p[r] for p, r in zip(parts, rows)])
+    joint = join_log_alpha(rng, problem, phi, hyperprior)
+    target = joint_target(problem, hyperprior)
+    move = "random_walk" if problem.black_box else "hmc"
+    host = None if evaluate is None else _joint_evaluator(problem)
+    start = Particles(joint, evaluate_all(target, joint, host), np.arange(n))
+    factor = covariance_factor(joint, np.full(n, 1.0 / n))
+    moved, info = mutate(
+        target, key, start, 1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
+        threshold=-1.0, evaluate=host,
+    )  # fmt: skip
+    phi = np.asarray(to_parameters(moved.phi, problem.ard))
+    log_alpha = moved.phi[:, problem.n_parameters :]
+    return phi, moved.log_likelihood, log_alpha, info.n_evaluations
+
+
+# Moves that let log α spread around its optimum; the band of the boxcar study no longer changes
+# beyond them (benchmarks/bands.py).
+AVERAGING_MOVES = {"hmc": 40, "random_walk": 100}
+
+
+def _joint_evaluator(problem: Problem):
+    return lambda joint: problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
 
 
 @float64
@@ -346,9 +394,7 @@ def hierarchical(
     if move == "auto":
         move = "random_walk" if problem.black_box else "hmc"
     max_moves = max_moves or (1000 if move == "random_walk" else 60)
-    evaluate = None
-    if host is not None:
-        evaluate = lambda joint: host(np.asarray(to_parameters(joint, problem.ard)))
+    evaluate = None if host is None else _joint_evaluator(problem)
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()
     target = joint_target(problem, hyperprior)
@@ -389,5 +435,125 @@ def hierarchical(
         messages=_rejection_message(run),
         history={"stages": stage_table(run)},
         arrays={"log_alpha_draws": log_alpha, "joint": joint},
+        description=problem.description(),
+    )
+
+
+@float64
+def laplace(problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 16) -> Result:
+    """Laplace approximation: a Gaussian at the best mode, no relevance learned.
+
+    The uniform box of every ARD parameter is replaced by the Gaussian of the same variance, so that
+    directions which the data leave free (a redundant neuron has several) stay proper; how many
+    there are is said in `messages`. The log evidence is that of the one mode.
+    """
+    _require_ard(problem, "laplace")
+    _require_gradients(problem, "laplace")
+    started = time.perf_counter()
+    rng = np.random.default_rng(_key_words(key))
+    modes = find_modes(problem, box_log_alpha(problem), rng, n_starts)
+    best = modes[0]
+    prior = _full(problem, np.exp(best.log_alpha))
+    free = np.linalg.eigvalsh(best.precision) < np.nanmin(prior)
+    messages = ()
+    if free.any():
+        messages = (
+            f"{int(free.sum())} direction(s) of the mode are free: the data say less about them "
+            "than the prior does.",
+        )
+    return _gaussian_result(
+        problem, key, "laplace", best, rng, n_particles, started,
+        settings={"n_starts": n_starts, "n_particles": n_particles},
+        messages=messages,
+        history={},
+        learned=False,
+        optima=pd.DataFrame({"log_evidence": [m.log_evidence for m in modes]}),
+    )  # fmt: skip
+
+
+@float64
+def laplace_nsbl(
+    problem: Problem,
+    key: Any = 0,
+    n_particles: int = 2000,
+    n_starts: int = 16,
+    hyperprior: Hyperprior | None = None,
+) -> Result:
+    """Laplace with NSBL: log α by the Laplace evidence, re-linearised at the mode each α moves.
+
+    Without sampling, and for one mode: the log evidence is that of the best mode found from
+    `n_starts` starts. It is an approximation that is not verified here; `sbnn.nsbl` is.
+    """
+    _require_ard(problem, "laplace_nsbl")
+    _require_gradients(problem, "laplace_nsbl")
+    hyperprior = hyperprior or Hyperprior()
+    started = time.perf_counter()
+    rng = np.random.default_rng(_key_words(key))
+    found = sparse_modes(problem, hyperprior, rng, n_starts)
+    best = found[0]
+    return _gaussian_result(
+        problem, key, "laplace_nsbl", best.mode, rng, n_particles, started,
+        settings={
+            "n_starts": n_starts,
+            "n_particles": n_particles,
+            "hyperprior": [hyperprior.shape, hyperprior.rate],
+        },
+        messages=(),
+        history={"newton": pd.DataFrame({"objective": [h[0] for h in best.history]})},
+        learned=True,
+        optima=pd.DataFrame(
+            {
+                "log_evidence": [s.mode.log_evidence for s in found],
+                "objective": [s.objective for s in found],
+            }
+        ),
+        converged=best.converged,
+        arrays={"newton_log_alpha": np.array([h[1] for h in best.history])},
+    )  # fmt: skip
+
+
+def _require_gradients(problem: Problem, method: str) -> None:
+    if problem.black_box:
+        raise ValueError(
+            f"`{method}` needs gradients, and this log-likelihood is a black box. Write it with "
+            "jax.numpy, or use sbnn.standard, sbnn.nsbl or sbnn.hierarchical."
+        )
+
+
+def _gaussian_result(
+    problem, key, method, mode, rng, n, started, *, settings, messages, history, learned, optima,
+    converged=None, arrays=None,
+) -> Result:  # fmt: skip
+    """Draws and record of a Gaussian posterior N(φ*, (Λ + A)⁻¹)."""
+    prior = np.nan_to_num(_full(problem, np.exp(mode.log_alpha)))
+    factor = np.linalg.cholesky(mode.precision + np.diag(prior))
+    noise = rng.normal(size=(n, problem.n_parameters))
+    phi = mode.phi + np.linalg.solve(factor.T, noise.T).T
+    covariance = np.linalg.inv(mode.precision + np.diag(prior))
+    gamma = np.clip(1.0 - prior * np.diag(covariance), 0.0, 1.0)
+    return Result(
+        method=method,
+        problem=problem,
+        phi=phi,
+        log_likelihood=problem.log_likelihood(phi),
+        log_evidence=mode.log_evidence,
+        log_evidence_error=0.0,
+        n_evaluations=0,
+        seconds=time.perf_counter() - started,
+        converged=mode.converged if converged is None else bool(converged),
+        reason="mode reached" if mode.converged else "the climb to the mode did not finish",
+        key=_key_words(key),
+        settings=settings,
+        log_alpha=_full(problem, mode.log_alpha),
+        relevance=np.where(problem.ard, gamma, np.nan) if learned else None,
+        optima=optima,
+        messages=messages,
+        history=history,
+        arrays={
+            **(arrays or {}),
+            "mode": mode.phi,
+            "precision": mode.precision,
+            "covariance": covariance,
+        },
         description=problem.description(),
     )

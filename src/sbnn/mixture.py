@@ -162,7 +162,7 @@ def kernel_density(
     particles = np.asarray(particles, dtype=float)
     if not (np.isfinite(bandwidth) and bandwidth > 0):
         raise ValueError(f"`bandwidth` must be a finite number above zero; got {bandwidth}.")
-    n, d = particles.shape
+    n = len(particles)
     weights = np.full(n, 1.0 / n) if weights is None else np.asarray(weights) / np.sum(weights)
     covariance = bandwidth**2 * _floored_covariance(particles, weights)
     with np.errstate(divide="ignore"):

@@ -69,9 +69,6 @@ def _climb(problem: Problem, target: Target, start: np.ndarray) -> tuple[float, 
             return 1e300, np.zeros_like(theta)
         return -float(value), -np.asarray(gradient)
 
-    bounds = [
-        (lo if np.isfinite(lo) else None, hi if np.isfinite(hi) else None) for lo, hi in support
-    ]
     answer = minimize(
         objective, start, jac=True, method="L-BFGS-B", bounds=support, options={"maxiter": 2000}
     )

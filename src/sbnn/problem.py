@@ -177,9 +177,13 @@ class Problem:
         """Group under which the likelihood is invariant, or None."""
         return None
 
+    @functools.cached_property
+    def _known_prior(self) -> JointPrior:
+        return JointPrior.of(self.priors)
+
     def known_prior(self) -> JointPrior:
         """Known priors, and the uniform box where ARD: what standard Bayes uses."""
-        return JointPrior.of(self.priors)
+        return self._known_prior
 
     def prior_at(self, log_alpha) -> JointPrior:
         """The hybrid prior p(φ|α): N(0, 1/α) where ARD, known priors elsewhere."""
@@ -447,6 +451,31 @@ def _is_even(kind: Any, numbers: tuple[float, ...], key) -> bool:
         draws = kind.sampler(key, (64, 1))
         return bool(np.allclose(kind.density(draws), kind.density(-draws), rtol=1e-5, atol=1e-5))
     return False
+
+
+def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What can be pruned as one: (gate, members), positions among the ARD parameters.
+
+    Of a network, hidden neurons, whose gate is their outgoing weights; of any other model, single
+    parameters. A network's single weights and biases are left to the evidence alone: forcing the
+    marginal ones to zero made predictions too sure where the data end.
+    """
+    network = problem.network
+    if network is None:
+        return [(np.array([i]), np.array([i])) for i in range(int(problem.ard.sum()))]
+    position = np.full(problem.n_parameters, -1)
+    position[problem.ard] = np.arange(int(problem.ard.sum()))
+    at = network.unflatten(np.arange(network.n_parameters))
+    units = []
+    for hidden in range(len(network.sizes) - 2):
+        for j in range(network.sizes[hidden + 1]):
+            gate = position[at[hidden + 1][0][:, j]]
+            members = np.concatenate(
+                [gate, position[at[hidden][0][j]], position[at[hidden][1][[j]]]]
+            )
+            if (members >= 0).all():
+                units.append((gate, members))
+    return units
 
 
 def fingerprint(data: Any) -> str:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sbnn._float64 import as_key, float64
 from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
-from sbnn.problem import Problem, invariant_symmetry
+from sbnn.problem import Problem, invariant_symmetry, prunable_units
 from sbnn.tmcmc import TmcmcResult, covariance_factor, systematic_resample, tmcmc
 
 
@@ -195,8 +195,8 @@ def ascend(
     in a row.
 
     With `sparsify` above zero, what the evidence can do without is then pruned: every neuron (or,
-    without a network, parameter) whose removal is predicted (by its posterior density at zero, Savage–Dickey) to cost
-    less than `sparsify` nats in total is led to the pruned end of its log α, where α is set by the
+    without a network, parameter) whose removal is predicted to cost less than `sparsify` nats in
+    total (by its posterior density at zero, Savage–Dickey) is led to the pruned end of its log α, where α is set by the
     hyperprior. Differences below one nat are not worth more than a bare mention (Kass & Raftery
     1995): of two α that the data cannot tell apart, the sparser one is the answer.
     """
@@ -255,7 +255,7 @@ def _record(carrier: _Carrier, hyperprior, gain, fraction, n_significant) -> Asc
 
 
 def _lead(carrier: _Carrier, hyperprior, unit: np.ndarray, steps) -> None:
-    """Raise the precisions of one unit to their pruned values, in steps the particles can follow."""
+    """Raise the precisions of one unit to their pruned values, as fast as particles can follow."""
     goal = carrier.log_alpha.copy()
     goal[unit] = np.maximum(goal[unit], _pruned_level(carrier, hyperprior)[unit])
     for _ in range(40):
@@ -290,40 +290,15 @@ def savage_dickey(phi: np.ndarray, log_alpha: np.ndarray) -> np.ndarray:
 
 
 def _dispensable(carrier, hyperprior, pruned, best, budget) -> np.ndarray | None:
-    """The unit (positions among the ARD parameters) that costs least to remove, if within budget."""
+    """The unit (positions among the ARD parameters) cheapest to remove, if within budget."""
     left = budget - max(0.0, best - carrier.log_evidence)
-    # The exact ratio plus the noise of the particles: what looks free must not be free by luck.
     ratios = savage_dickey(carrier.phi, carrier.log_alpha)
     level = _pruned_level(carrier, hyperprior)
     best_unit, best_ratio = None, -left
-    for gate, unit in _units(carrier.problem):
+    for gate, unit in prunable_units(carrier.problem):
         if np.isin(unit, pruned).any() or (carrier.log_alpha[gate] >= level[gate] - 0.5).all():
             continue
         ratio = float(ratios[gate].sum())
         if ratio > best_ratio:
             best_unit, best_ratio = unit, ratio
     return best_unit
-
-
-def _units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What can be pruned as one: (gate, members).
-
-    Of a network, hidden neurons, whose gate is their outgoing weights; of any other model, single
-    parameters. A network's single weights and biases are left to the evidence alone: forcing the
-    marginal ones to zero made predictions too sure where the data end.
-    """
-    position = np.full(problem.n_parameters, -1)
-    position[problem.ard] = np.arange(int(problem.ard.sum()))
-    units = []
-    network = problem.network
-    if network is not None:
-        at = network.unflatten(np.arange(network.n_parameters))
-        for hidden in range(len(network.sizes) - 2):
-            for j in range(network.sizes[hidden + 1]):
-                gate = position[at[hidden + 1][0][:, j]]
-                members = np.concatenate([gate, position[at[hidden][0][j]]])
-                members = np.append(members, position[at[hidden][1][j]])
-                if (members >= 0).all():
-                    units.append((gate, members))
-        return units
-    return [(np.array([i]), np.array([i])) for i in range(int(problem.ard.sum()))]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from sbnn._float64 import float64
+from sbnn.laplace import curvatures
 from sbnn.network import ACTIVATIONS, Network
 from sbnn.problem import NetworkProblem, Problem
 
@@ -30,7 +28,7 @@ def relevance_from_particles(
     if problem.black_box:
         gamma = 1.0 - np.exp(log_alpha) * phi[:, problem.ard].var(axis=0)
         return np.clip(gamma, 0.0, 1.0)
-    precisions = np.asarray(_curvatures(problem, phi[rows]))
+    precisions = curvatures(problem, phi[rows])
     prior = np.zeros(problem.n_parameters)
     prior[problem.ard] = np.exp(log_alpha)
     scale = np.sqrt(np.maximum(np.diagonal(precisions, axis1=1, axis2=2) + prior, 1e-300))
@@ -38,43 +36,6 @@ def relevance_from_particles(
     inverse = np.linalg.inv(scaled + 1e-13 * np.eye(len(prior)))
     variances = np.diagonal(inverse, axis1=1, axis2=2) / scale**2
     return np.clip(1.0 - prior * variances, 0.0, 1.0)[:, problem.ard].mean(axis=0)
-
-
-def _curvatures(problem: Problem, phi: np.ndarray):
-    known = problem.known_prior()
-    if isinstance(problem, NetworkProblem):
-        sigma = problem.noise_of(phi)
-        blocks = _gauss_newton(problem.network, phi, problem.x, sigma)
-        n_extra = problem.n_parameters - problem.network.n_parameters
-        blocks = jnp.pad(blocks, ((0, 0), (0, n_extra), (0, n_extra)))
-        if n_extra:  # −∂² log p(D|φ) / ∂(log σ)² = 2 n in expectation
-            noise = np.arange(problem.network.n_parameters, problem.n_parameters)
-            blocks = blocks.at[:, noise, noise].add(2.0 * len(problem.x))
-    else:
-        target = problem.target()
-        blocks = _positive_hessians(target.log_likelihood, target.data, phi)
-    prior = -jax.vmap(jax.hessian(known.log_density))(phi)
-    free = ~problem.ard
-    return blocks + jnp.where(free[:, None] & free[None, :], jnp.maximum(prior, 0.0), 0.0)
-
-
-@functools.partial(jax.jit, static_argnames="network")
-def _gauss_newton(network: Network, phi, x, sigma):
-    def one(theta, s):
-        jacobian = network.jacobian(theta[: network.n_parameters], x) / s[:, None]
-        return jnp.einsum("nki,nkj->ij", jacobian, jacobian)
-
-    return jax.lax.map(lambda pair: one(*pair), (phi, sigma))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _positive_hessians(log_likelihood, data, phi):
-    def one(theta):
-        hessian = -jax.hessian(lambda t: log_likelihood(data, t[None])[0])(theta)
-        values, vectors = jnp.linalg.eigh(0.5 * (hessian + hessian.T))
-        return (vectors * jnp.maximum(values, 0.0)) @ vectors.T
-
-    return jax.lax.map(one, phi)
 
 
 def neuron_relevance(network: Network, relevance: np.ndarray) -> list[np.ndarray]:
@@ -122,7 +83,9 @@ def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: f
         small = problem
     else:
         noise = problem.noise_std
-        small = NetworkProblem(network, problem.x, problem.y, noise, None, None, problem.bound, None)
+        small = NetworkProblem(
+            network, problem.x, problem.y, noise, None, None, problem.bound, None
+        )
     return Pruned(names, gone, phi, network, small, np.concatenate([small_phi, extra], axis=1))
 
 

@@ -22,6 +22,8 @@ from sbnn.problem import NetworkProblem, Problem
 if TYPE_CHECKING:
     import xarray as xr
 
+    from sbnn.relevance import Pruned
+
 FORMAT = 1
 
 
@@ -170,6 +172,28 @@ class Result:
             table["relevance"] = self.relevance
         return table
 
+    def neuron_relevance(self) -> list[np.ndarray]:
+        """Relevance of the hidden neurons, one array per hidden layer; see `sbnn.relevance`."""
+        from sbnn.relevance import neuron_relevance
+
+        return neuron_relevance(self.network_problem.network, self._relevance())
+
+    def prune(self, threshold: float = 0.1) -> Pruned:
+        """Name what is irrelevant (γ < threshold), set it to zero, drop the neurons it leaves idle.
+
+        Everything irrelevant is a valid answer: the network is then its output bias.
+        """
+        from sbnn.relevance import prune
+
+        if self.problem is None:
+            raise ValueError("Pruning needs the problem, which is not stored in this file.")
+        return prune(self.problem, self.phi, self._relevance(), threshold)
+
+    def _relevance(self) -> np.ndarray:
+        if self.relevance is None:
+            raise ValueError(f"The method {self.method!r} learns no relevance; use sbnn.nsbl.")
+        return self.relevance
+
     def modes(self, n_starts: int = 20) -> list[Orbit]:
         """Local maxima of the posterior reached from the draws, one per orbit, best first."""
         from sbnn.modes import find_orbits
@@ -215,7 +239,9 @@ class Result:
                     for name, value in self.arrays.items()
                 }
             )
-        root = xr.Dataset(attrs={"sbnn_format": FORMAT, "sbnn": json.dumps(self._metadata(), default=_plain)})
+        root = xr.Dataset(
+            attrs={"sbnn_format": FORMAT, "sbnn": json.dumps(self._metadata(), default=_plain)}
+        )
         root.attrs["creation_library"] = "sbnn"
         return xr.DataTree.from_dict({"/": root, **tree})
 
