@@ -20,11 +20,13 @@ _PUBLIC = {
     "laplace_nsbl": "sbnn.methods",
     "compare": "sbnn.comparison",
     "Problem": "sbnn.problem",
+    "SparseBNNRegressor": "sbnn.estimator",
     "network_problem": "sbnn.problem",
 }
 _MODULES = ("datasets", "predict", "priors")
 __all__ = [
     "Problem",
+    "SparseBNNRegressor",
     "__version__",
     "compare",
     "datasets",

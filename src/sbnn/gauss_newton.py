@@ -195,6 +195,23 @@ def jacobian(phi: Array, x_t: Array, layout: Layout, activation: str) -> tuple[A
     return done.output, backward_pass(done, layout, activation)
 
 
+def input_gradient(phi: Array, x_t: Array, layout: Layout, activation: str) -> Array:
+    """∂f/∂x at every point, shape (n_in, n_out, n); zero for inputs without an active weight."""
+    f, layers, matrices = forward_pass(phi, x_t, layout, activation)
+    slope = ACTIVATIONS[activation].slope
+    n_out, n = f.shape
+    out = np.zeros((len(x_t), n_out, n))
+    for o in range(n_out):
+        sens = np.zeros((n_out, n))
+        sens[o] = 1.0
+        for k in range(len(layout.sizes) - 2, -1, -1):
+            sens = matrices[k].T @ sens
+            if k:
+                sens = sens * slope(*layers[k])
+        out[layout.alive[0], o] = sens
+    return out
+
+
 def cholesky(b: Array) -> Array:
     """Lower Cholesky factor of a matrix that is positive definite but for rounding.
 
@@ -264,6 +281,8 @@ class Precision:
     def root(self) -> Array:
         """M with B⁻¹ = MᵀM (d ≤ n) or B⁻¹ = I − MᵀM (d > n)."""
         if self.primal:
+            if not len(self.chol):
+                return self.chol
             return linalg.lapack.dtrtri(self.chol, lower=1)[0]
         return self._half(self.jac_t.T)
 

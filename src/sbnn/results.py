@@ -266,17 +266,7 @@ class Result:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write one NetCDF file, whole or not at all."""
-        path = Path(path)
-        tree = self.datatree()
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent or ".", suffix=".nc.part")
-        os.close(descriptor)
-        try:
-            tree.to_netcdf(temporary, engine="h5netcdf")
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_tree(self.datatree(), path)
 
     def equals(self, other: Result) -> bool:
         """Whether two results hold the same numbers, bit by bit."""
@@ -284,8 +274,22 @@ class Result:
         return self._metadata() == other._metadata() and mine.identical(theirs)
 
 
-def load(path: str | os.PathLike) -> Result:
-    """Read a result that `Result.save` wrote. No code in the file is ever run."""
+def write_tree(tree: xr.DataTree, path: str | os.PathLike) -> None:
+    """Write one NetCDF file, whole or not at all."""
+    path = Path(path)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent or ".", suffix=".nc.part")
+    os.close(descriptor)
+    try:
+        tree.to_netcdf(temporary, engine="h5netcdf")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read what `Result.save` or `SparseBNNRegressor.save` wrote. No code in it is ever run."""
     import xarray as xr
 
     path = Path(path)
@@ -309,6 +313,10 @@ def load(path: str | os.PathLike) -> Result:
             "Use the version that wrote it."
         )
     try:
+        if metadata.get("kind") == "SparseBNNRegressor":
+            from sbnn.estimator_io import from_tree
+
+            return from_tree(tree, metadata)
         return _from_tree(tree, metadata)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{str(path)!r} is incomplete or was altered: {error}.") from None

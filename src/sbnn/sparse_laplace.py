@@ -34,6 +34,7 @@ def fit(
     n_starts: int = 16,
     group_iterations: int = 60,
     iterations: int = 40,
+    race: float = 1.0,
     keep: float = 0.75,
     step: float = 0.5,
     tol: float = 0.05,
@@ -42,6 +43,7 @@ def fit(
     max_rows: int = 2500,
     precision_power: float = 1.0,
     n_threads: int = 1,
+    sparse: bool = True,
 ) -> SparseMixture:
     """Many starts to a mixture of sparse Laplace optima.
 
@@ -56,8 +58,9 @@ def fit(
         Iterations with one α per weight matrix and bias vector, then with one α per weight and
         pruning. The shared stage finds a good dense fit; α per weight from a random start prune
         before the network has found its job.
-    keep : float
-        Fraction of the starts of each architecture that is kept, by evidence.
+    race, keep : float
+        Fraction of the starts of each architecture that go on after a third of the first stage, and
+        of these that are kept in the end, by evidence.
     step, tol : float
         Damping of the update of log α; change of the log evidence over ten iterations that counts
         as converged.
@@ -73,6 +76,8 @@ def fit(
         See `SparseMixture`.
     n_threads : int
         Starts that run side by side; the answer does not depend on it.
+    sparse : bool
+        False stops after the first stage: one α per weight matrix and bias vector, no pruning.
 
     Examples
     --------
@@ -84,27 +89,28 @@ def fit(
     True
     """
     models = [models] if isinstance(models, Model) else list(models)
-    jobs = []
+    starts: list[tuple[Model, Optimum, np.random.Generator]] = []
     for m, model in enumerate(models):
         count = max(1, n_starts // len(models) + (m < n_starts % len(models)))
-        jobs += [(m, model, seed) for seed in rng.spawn(count)]
+        starts += [(model, initial(model, stream), stream) for stream in rng.spawn(count)]
+    first = group_iterations // 3
 
-    def run(job) -> Optimum:
-        _, model, stream = job
-        return _one_start(model, stream, group_iterations, iterations, step, tol, max_rows)
+    def begin(start):
+        model, opt, stream = start
+        return model, _dense(model, opt, stream, first, step, tol, max_rows), stream
 
-    found = _map(run, jobs, n_threads)
-    kept: list[tuple[Model, Optimum]] = []
-    for m, model in enumerate(models):
-        # A start that fits clearly worse than its peers after both stages does not catch up.
-        ranked = sorted(
-            (o for (k, _, _), o in zip(jobs, found) if k == m), key=lambda o: -o.log_evidence
-        )
-        kept += [(model, opt) for opt in ranked[: max(1, round(keep * len(ranked)))]]
+    def go_on(start):
+        model, opt, stream = start
+        opt = _dense(model, opt, stream, group_iterations - first, step, tol, max_rows)
+        return model, _sparse(model, opt, iterations if sparse else 0, step, tol, max_rows), stream
+
+    starts = _best(models, _map(begin, starts, n_threads), race)
+    starts = _best(models, _map(go_on, starts, n_threads), keep)
+    kept = [(model, opt) for model, opt, _ in starts]
 
     def finish(pair: tuple[Model, Optimum]) -> Optimum:
         model, opt = pair
-        tries = neuron_moves
+        tries = neuron_moves if sparse else 0
         if tries is None:
             tries = len(neuron_members(model.sizes)) if n_parameters(model.sizes) <= 60 else 0
         return remove_neurons(model, opt, iterations, tries, step, tol) if tries else opt
@@ -128,18 +134,71 @@ def _map(function, items, n_threads: int) -> list:
         return list(pool.map(function, items))
 
 
-def _one_start(model, rng, group_iterations, iterations, step, tol, max_rows) -> Optimum:
+def _best(models, starts, fraction: float) -> list:
+    """The better starts of each architecture, by evidence."""
+    out: list = []
+    for model in models:
+        ranked = sorted(
+            (s for s in starts if s[0] is model), key=lambda start: -start[1].log_evidence
+        )
+        out += ranked[: max(1, round(fraction * len(ranked)))]
+    return out
+
+
+def _dense(model, opt, rng, n_iter, step, tol, max_rows) -> Optimum:
+    """Iterations with one α per weight matrix and bias vector, on a subset of many rows."""
     n_out, n = model.y_t.shape
-    groups = layer_groups(model.sizes)
     few = max(max_rows // n_out, 1)
-    if few >= n:
-        opt = evolve(model.single(), initial(model, rng), group_iterations, groups, step, tol)
-        return evolve(model, opt, iterations, None, step, tol)
-    subset = model.rows(np.sort(rng.choice(n, few, replace=False)))
-    opt = evolve(subset.single(), initial(model, rng), group_iterations, groups, step, tol)
-    # Pruning on a subset would cut what the other rows ask for.
-    opt = evolve(model.single(), opt, iterations // 2, groups, step, tol)
-    return evolve(model, opt, iterations // 2, None, step, tol)
+    part = model if few >= n else model.rows(np.sort(rng.choice(n, few, replace=False)))
+    return evolve(part.single(), opt, n_iter, layer_groups(model.sizes), step, tol)
+
+
+def _sparse(model, opt, n_iter, step, tol, max_rows) -> Optimum:
+    """Iterations with one α per weight, on all rows: a subset would cut what the others ask for."""
+    n_out, n = model.y_t.shape
+    if max_rows // n_out < n:
+        dense = n_iter // 2
+        opt = evolve(model.single(), opt, dense, layer_groups(model.sizes), step, tol)
+        n_iter -= dense
+    return evolve(model, opt, n_iter, None, step, tol)
+
+
+def choose_width(models, rng: np.random.Generator, n_threads: int = 1, start: int = 10):
+    """Width of one hidden layer by evidence: doubled or halved while that raises it.
+
+    Parameters
+    ----------
+    models : callable
+        Makes models out of a list of hidden widths.
+
+    Returns
+    -------
+    width : int
+    path : list of (width, log evidence)
+        In the order of trial.
+    """
+
+    def evidence(width: int) -> float:
+        mixture = fit(models([(width,)]), rng, 4, 40, 30, keep=0.25, n_threads=n_threads)
+        return mixture.optima[0].log_evidence
+
+    path = [(start, evidence(start))]
+    best, value = path[0]
+    for factor in (2.0, 0.5):
+        while 2 <= best * factor <= 160:
+            width = int(best * factor)
+            path.append((width, evidence(width)))
+            if path[-1][1] <= value:
+                break
+            best, value = path[-1]
+        if best != start:  # wider was better: narrower need not be tried
+            break
+    return best, path
+
+
+def widths_around(width: int) -> list[tuple[int, ...]]:
+    """One hidden layer of this width, and two of a similar number of parameters."""
+    return [(width,), (max(2, round(0.75 * width)), max(2, round(0.5 * width)))]
 
 
 def remove_neurons(

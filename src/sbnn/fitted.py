@@ -1,0 +1,327 @@
+"""Posteriors of fitted networks in standardised units: Laplace mixtures and posterior draws.
+
+Both answer the same questions: the predictive Gaussian mixture at a point, joint draws, the
+sensitivity to every input, a smaller posterior with the same predictions, arrays to be stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sbnn.gauss_newton import Array, Layout, Precision, input_gradient, layer_slices, n_parameters
+from sbnn.laplace_mixture import SparseMixture, gaussian_components, sample
+from sbnn.laplace_optimum import Optimum
+from sbnn.network import Network
+from sbnn.predict import push_forward
+
+
+@dataclass(frozen=True)
+class LaplacePosterior:
+    """A mixture over sparse Laplace optima, each self-contained (no data needed to predict)."""
+
+    mixture: SparseMixture
+
+    kind = "laplace"
+
+    @classmethod
+    def of(cls, mixture: SparseMixture) -> LaplacePosterior:
+        for opt in mixture.optima:
+            assert opt.precision is not None
+            opt.precision = opt.precision.as_primal()
+        return cls(mixture)
+
+    @property
+    def best(self) -> Optimum:
+        return self.mixture.optima[0]
+
+    @property
+    def network(self) -> Network:
+        return Network(self.best.sizes, self.best.activation)
+
+    @property
+    def log_alpha(self) -> Array:
+        return self.best.log_alpha
+
+    @property
+    def relevance(self) -> Array:
+        """γ of the best optimum at full length, zero where pruned."""
+        gamma = np.zeros(len(self.best.phi))
+        gamma[self.best.active] = _precision(self.best).relevance()
+        return gamma
+
+    @property
+    def mean_and_std(self) -> tuple[Array, Array]:
+        """Posterior mean and std of φ at the best optimum."""
+        gamma = 1.0 - self.relevance[self.best.active]
+        std = np.zeros(len(self.best.phi))
+        std[self.best.active] = np.sqrt(gamma) * np.exp(-0.5 * self.log_alpha[self.best.active])
+        return self.best.phi, std
+
+    @property
+    def noise_variance(self) -> Array:
+        """Weighted mean of σ² over the optima, shape (n_out,)."""
+        variances = np.array([np.exp(o.log_variance) for o in self.mixture.optima])
+        return self.mixture.weights @ variances
+
+    @property
+    def counts(self) -> tuple[float, float]:
+        """Parameters kept and in total, averaged over the optima."""
+        optima = self.mixture.optima
+        kept = np.mean([len(o.active) - o.layout.unseen.sum() for o in optima])
+        return float(kept), float(np.mean([len(o.phi) for o in optima]))
+
+    def table(self) -> pd.DataFrame:
+        """One row per optimum, best first."""
+        optima = self.mixture.optima
+        return pd.DataFrame(
+            {
+                "hidden_layer_sizes": [o.sizes[1:-1] for o in optima],
+                "log_evidence": [o.log_evidence for o in optima],
+                "weight": self.mixture.weights,
+                "n_kept": [len(o.active) for o in optima],
+                "n_parameters": [len(o.phi) for o in optima],
+                "iterations": [o.iterations for o in optima],
+                "converged": [o.converged for o in optima],
+            }
+        )
+
+    def components(self, x_t: Array, noise: bool = True) -> tuple[Array, Array, Array]:
+        """Weights, means and stds of the predictive mixture, components first."""
+        return gaussian_components(self.mixture, x_t, noise)
+
+    def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool) -> Array:
+        return sample(self.mixture, x_t, n, rng, noise)
+
+    def sensitivities(self, x_t: Array, rng: np.random.Generator, n_draws: int = 4):
+        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over the optima, and its spread.
+
+        The standard deviation, like the mean of shape (n_in,), is taken over optima and over draws
+        within them. As in predictions the network is linearised in φ, by a difference quotient.
+        """
+        modes, draws, small = [], [], 1e-4
+        for opt in self.mixture.optima:
+            gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
+            modes.append(_shares(gradient))
+            for delta in _precision(opt).draw(rng, n_draws).T:
+                phi = opt.phi.copy()
+                phi[opt.active] += small * delta
+                moved = input_gradient(phi, x_t, opt.layout, opt.activation)
+                draws.append(_shares(gradient + (moved - gradient) / small))
+        mean = self.mixture.weights @ np.array(modes)
+        weights = np.repeat(self.mixture.weights, n_draws)
+        return mean, np.sqrt(np.average((np.array(draws) - mean) ** 2, axis=0, weights=weights))
+
+    def compact(self, x_t: Array) -> LaplacePosterior:
+        """Every optimum in the smallest network that holds its active weights."""
+        optima = tuple(_compact(opt) for opt in self.mixture.optima)
+        mixture = SparseMixture(optima, self.mixture.weights, self.mixture.precision_power)
+        return LaplacePosterior(mixture)
+
+    def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """What a file needs: arrays by name, and plain values."""
+        arrays: dict[str, Array] = {"weights": self.mixture.weights}
+        plain: list[dict[str, Any]] = []
+        for k, opt in enumerate(self.mixture.optima):
+            precision = _precision(opt)
+            arrays |= {
+                f"phi_{k}": opt.phi,
+                f"log_alpha_{k}": opt.log_alpha,
+                f"log_variance_{k}": opt.log_variance,
+                f"active_{k}": opt.active,
+                f"factor_{k}": precision.chol,
+                f"scale_{k}": precision.scale,
+                f"history_{k}": np.array(opt.history),
+            }
+            plain.append(
+                {
+                    "sizes": list(opt.sizes),
+                    "activation": opt.activation,
+                    "log_evidence": opt.log_evidence,
+                    "iterations": opt.iterations,
+                    "converged": bool(opt.converged),
+                }
+            )
+        return arrays, {"optima": plain, "precision_power": self.mixture.precision_power}
+
+    @classmethod
+    def from_arrays(cls, arrays, plain) -> LaplacePosterior:
+        optima = []
+        for k, described in enumerate(plain["optima"]):
+            layout = Layout(tuple(described["sizes"]), np.asarray(arrays[f"active_{k}"], int))
+            optimum = Optimum(
+                arrays[f"phi_{k}"],
+                arrays[f"log_alpha_{k}"],
+                arrays[f"log_variance_{k}"],
+                layout,
+                described["activation"],
+                described["log_evidence"],
+                iterations=described["iterations"],
+                converged=described["converged"],
+                history=arrays[f"history_{k}"].tolist(),
+                precision=Precision.from_factor(arrays[f"factor_{k}"], arrays[f"scale_{k}"]),
+            )
+            if len(optimum.phi) != n_parameters(layout.sizes):
+                raise ValueError(f"optimum {k} has {len(optimum.phi)} weights")
+            optima.append(optimum)
+        return cls(SparseMixture(tuple(optima), arrays["weights"], plain["precision_power"]))
+
+
+@dataclass(frozen=True)
+class DrawsPosterior:
+    """Equally weighted posterior draws of a network and its noise, from a sampling method."""
+
+    network: Network
+    phi: Array  # (n_draws, n_parameters)
+    noise: Array  # (n_draws, n_outputs), standard deviations
+    log_alpha: Array  # (n_parameters,), NaN where there is none
+    relevance: Array
+
+    kind = "draws"
+
+    @property
+    def mean_and_std(self) -> tuple[Array, Array]:
+        return self.phi.mean(axis=0), self.phi.std(axis=0)
+
+    @property
+    def noise_variance(self) -> Array:
+        return (self.noise**2).mean(axis=0)
+
+    @property
+    def counts(self) -> tuple[float, float]:
+        kept = (self.phi != 0).any(axis=0).sum()
+        return float(kept), float(self.phi.shape[1])
+
+    def table(self) -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "hidden_layer_sizes": [self.network.sizes[1:-1]],
+                "weight": [1.0],
+                "n_kept": [int(self.counts[0])],
+                "n_parameters": [self.phi.shape[1]],
+            }
+        )
+
+    def components(self, x_t: Array, noise: bool = True) -> tuple[Array, Array, Array]:
+        means = push_forward(self.network, self.phi, x_t.T).transpose(0, 2, 1)
+        stds = np.broadcast_to((self.noise if noise else 0.0 * self.noise)[:, :, None], means.shape)
+        return np.full_like(means, 1.0 / len(means)), means, stds
+
+    def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool) -> Array:
+        rows = rng.choice(len(self.phi), size=n, replace=n > len(self.phi))
+        values = push_forward(self.network, self.phi[rows], x_t.T).transpose(0, 2, 1)
+        if noise:
+            values = values + self.noise[rows][:, :, None] * rng.standard_normal(values.shape)
+        return values
+
+    def sensitivities(self, x_t: Array, rng: np.random.Generator, n_draws: int = 100):
+        rows = rng.choice(len(self.phi), size=min(n_draws, len(self.phi)), replace=False)
+        layout = Layout(self.network.sizes)
+        name = self.network.activation
+        shares = [_shares(input_gradient(self.phi[r], x_t, layout, name)) for r in rows]
+        return np.mean(shares, axis=0), np.std(shares, axis=0)
+
+    def compact(self, x_t: Array) -> DrawsPosterior:
+        """Without the weights of no relevance, as far as predictions stay within 1 % of their std.
+
+        The threshold on γ is lowered until they do; γ itself says nothing about predictions.
+        """
+        from sbnn.relevance import drop_dead_neurons
+
+        _, before, _ = self.components(x_t, noise=False)
+        std = np.sqrt(before.var(axis=0) + self.noise_variance[:, None])
+        for threshold in (0.3, 0.1, 0.03, 0.01, 0.003, 0.0):
+            gone = np.nan_to_num(self.relevance, nan=1.0) < threshold
+            network, phi, _ = drop_dead_neurons(self.network, np.where(gone, 0.0, self.phi))
+            small = DrawsPosterior(network, phi, self.noise, *_unknown(network))
+            _, after, _ = small.components(x_t, noise=False)
+            shift = np.abs(after.mean(axis=0) - before.mean(axis=0))
+            spread = np.abs(np.sqrt(after.var(axis=0) + self.noise_variance[:, None]) - std)
+            if max((shift / std).max(), (spread / std).max()) < 0.005:
+                return small
+        return self
+
+    def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        arrays = {
+            "phi": self.phi,
+            "noise": self.noise,
+            "log_alpha": self.log_alpha,
+            "relevance": self.relevance,
+        }
+        return arrays, {"sizes": list(self.network.sizes), "activation": self.network.activation}
+
+    @classmethod
+    def from_arrays(cls, arrays, plain) -> DrawsPosterior:
+        network = Network(tuple(plain["sizes"]), plain["activation"])
+        if arrays["phi"].shape[1:] != (network.n_parameters,):
+            raise ValueError(f"the draws have shape {arrays['phi'].shape}")
+        return cls(
+            network, arrays["phi"], arrays["noise"], arrays["log_alpha"], arrays["relevance"]
+        )
+
+
+Posterior = LaplacePosterior | DrawsPosterior
+KINDS: dict[str, Any] = {"laplace": LaplacePosterior, "draws": DrawsPosterior}
+
+
+def _precision(opt: Optimum) -> Precision:
+    assert opt.precision is not None
+    return opt.precision
+
+
+def _unknown(network: Network) -> tuple[Array, Array]:
+    nothing = np.full(network.n_parameters, np.nan)
+    return nothing, nothing
+
+
+def _shares(gradient: Array) -> Array:
+    squares = (gradient**2).mean(axis=(1, 2))
+    total = squares.sum()
+    return squares / total if total > 0 else squares
+
+
+def _compact(opt: Optimum) -> Optimum:
+    """The optimum in a network without neurons that have no way to the output.
+
+    Unseen weights have no part in J, so the others' precision stays as it is.
+    """
+    layout, precision = opt.layout, _precision(opt)
+    inner = [np.asarray(a) for a in layout.alive[1:-1]]
+    if any(len(a) == 0 for a in inner):  # a constant: the output biases alone
+        inner = []
+        blocks = [layer_slices(layout.sizes)[-1]]
+        columns = [np.arange(layout.sizes[0])]
+        old = np.full((layout.sizes[-1], layout.sizes[0]), -1)
+        index = [np.r_[old.ravel(), np.arange(blocks[0][1], blocks[0][2])]]
+    else:
+        columns = [np.arange(layout.sizes[0]), *inner, np.arange(layout.sizes[-1])]
+        index = []
+        for k, (s, m, _) in enumerate(layer_slices(layout.sizes)):
+            matrix = np.arange(s, m).reshape(layout.sizes[k + 1], layout.sizes[k])
+            index += [matrix[np.ix_(columns[k + 1], columns[k])].ravel(), m + columns[k + 1]]
+    origin = np.concatenate(index)
+    sizes = (layout.sizes[0], *(len(a) for a in inner), layout.sizes[-1])
+    seen = ~layout.unseen
+    kept = layout.active[seen]
+    place = {int(i): j for j, i in enumerate(origin) if i >= 0}
+    active = np.array([place[int(i)] for i in kept], dtype=int)
+    phi = np.where(origin >= 0, opt.phi[origin], 0.0)
+    log_alpha = np.where(origin >= 0, opt.log_alpha[origin], np.inf)
+    # B restricted to the seen weights: the rest of it is the identity.
+    b = (precision.chol @ precision.chol.T)[np.ix_(seen, seen)]
+    factor = np.linalg.cholesky(b) if len(b) else b
+    return Optimum(
+        phi,
+        log_alpha,
+        opt.log_variance,
+        Layout(sizes, active),
+        opt.activation,
+        opt.log_evidence,
+        iterations=opt.iterations,
+        converged=opt.converged,
+        history=opt.history,
+        precision=Precision.from_factor(factor, precision.scale[seen]),
+    )
