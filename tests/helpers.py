@@ -41,7 +41,7 @@ def assert_within_errors(estimate, truth, error, what: str = "estimate") -> None
 
 
 def assert_mean_within_errors(replicates, truth, what: str = "mean") -> None:
-    """The mean over replicate runs (first axis) against the truth, the error from the replicates."""
+    """The mean over replicate runs (first axis) against the truth, its error from the runs."""
     replicates = np.asarray(replicates, dtype=float)
     error = replicates.std(axis=0, ddof=1) / np.sqrt(len(replicates))
     # Few replicates: Student's t has wider tails than the normal that "four errors" stands for.

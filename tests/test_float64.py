@@ -44,7 +44,7 @@ def test_a_key_may_be_an_integer_or_a_jax_key_of_either_style():
 
 
 def test_a_negative_key_is_refused_with_a_remedy():
-    with pytest.raises(ValueError, match="must not be negative.*Use 0"):
+    with pytest.raises(ValueError, match=r"must not be negative.*Use 0"):
         as_key(-1)
 
 

@@ -1,4 +1,4 @@
-"""Moves: the target is left invariant, the same on host and device, the scale follows acceptance."""
+"""Moves leave the target invariant, on host and device, and their scale follows acceptance."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def posterior_draws(problem, n, beta, salt=0):
     mean, std = problem.data
     precision = 1 + beta / std**2
     centre = beta * mean / std**2 / precision
-    return centre, 1 / precision, centre + rng(30, salt).normal(size=(n, len(mean))) / np.sqrt(
-        precision
+    return (
+        centre,
+        1 / precision,
+        centre + rng(30, salt).normal(size=(n, len(mean))) / np.sqrt(precision),
     )
 
 
@@ -34,11 +36,15 @@ def population(problem, phi):
 
 @pytest.mark.parametrize("kind", ["random_walk", "hmc", "black box"])
 def test_moves_leave_the_tempered_target_invariant(kind):
-    problem, _ = gaussian_problem(2, black_box=kind == "black box")
+    problem, _ = gaussian_problem(2)
     beta = 0.3
     centre, variance, phi = posterior_draws(problem, 800, beta)
     before = population(problem, phi)
     factor = np.sqrt(variance) * np.eye(2)
+
+    def on_the_host(theta):
+        return stats.norm.logpdf(theta, *problem.data).sum(axis=1)
+
     after, info = mutate(
         problem.target(),
         jax.random.key(SEED),
@@ -47,7 +53,7 @@ def test_moves_leave_the_tempered_target_invariant(kind):
         factor,
         0.5,
         move="hmc" if kind == "hmc" else "random_walk",
-        evaluate=problem.log_likelihood if kind == "black box" else None,
+        evaluate=on_the_host if kind == "black box" else None,
     )
     assert info.decorrelated
     assert info.correlation <= 0.2
@@ -127,7 +133,11 @@ def test_chunks_cover_every_row_once_and_in_order(n):
     phi = np.arange(2.0 * n).reshape(n, 2)
     other = np.arange(float(n))
     found = chunked(
-        lambda scale, key, phi, other: (scale * phi, other), jax.random.key(0), phi, (other,), (3.0,)
+        lambda scale, key, phi, other: (scale * phi, other),
+        jax.random.key(0),
+        phi,
+        (other,),
+        (3.0,),
     )
     np.testing.assert_array_equal(found[0], 3 * phi)
     np.testing.assert_array_equal(found[1], other)

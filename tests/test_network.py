@@ -156,7 +156,9 @@ def test_folding_any_image_gives_the_same_representative(net):
     for image in net.symmetry.expand(phi):
         np.testing.assert_array_equal(net.symmetry.fold(image), folded)
     np.testing.assert_array_equal(net.symmetry.fold(folded), folded)
-    np.testing.assert_allclose(outputs(net, folded, x), outputs(net, phi, x), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        outputs(net, folded, x), outputs(net, phi, x), rtol=1e-10, atol=1e-12
+    )
 
 
 @every_small_net
@@ -186,12 +188,12 @@ def test_a_part_of_the_group_can_be_kept(permute, flip, order):
 
 
 def test_a_group_that_is_too_large_to_list_is_refused_with_a_remedy():
-    with pytest.raises(ValueError, match="more than `limit`.*use `random`"):
+    with pytest.raises(ValueError, match=r"more than `limit`.*use `random`"):
         next(Network((1, 8, 1)).symmetry.elements())
 
 
 def test_an_unknown_activation_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match="'gelu'.*choose one of tanh, relu"):
+    with pytest.raises(ValueError, match=r"'gelu'.*choose one of tanh, relu"):
         Network((1, 3, 1), "gelu")
 
 

@@ -83,8 +83,10 @@ def test_crps_of_one_component_is_that_of_the_normal():
 def test_crps_of_a_mixture_is_the_integral_of_the_squared_cdf_difference():
     total = 0.0
     for j, y in enumerate(Y):
-        below = quad(lambda t: mixture_cdf(t, j) ** 2, -25, y, limit=200, points=[-3, 0])[0]
-        above = quad(lambda t: (1 - mixture_cdf(t, j)) ** 2, y, 25, limit=200, points=[2, 4])[0]
+        below = quad(lambda t, j=j: mixture_cdf(t, j) ** 2, -25, y, limit=200, points=[-3, 0])[0]
+        above = quad(lambda t, j=j: (1 - mixture_cdf(t, j)) ** 2, y, 25, limit=200, points=[2, 4])[
+            0
+        ]
         total += below + above
     found = predict.crps_mixture(Y, MEANS, STDS, WEIGHTS)
     assert found == pytest.approx(total / 2, rel=1e-6)

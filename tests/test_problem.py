@@ -1,4 +1,4 @@
-"""Problems: likelihoods against closed forms; bad input refused with a remedy before anything runs."""
+"""Problems: likelihoods against closed forms; bad input refused with a remedy."""
 
 from __future__ import annotations
 
@@ -125,29 +125,29 @@ def test_nan_and_infinite_values_show_as_minus_infinity():
 # Bad input: refused when the problem is made, each with what to do.
 
 BAD = {
-    "NaN in X": (dict(X=np.r_[np.nan, X[1:]]), "X holds nan in row 0.*remove or fill"),
-    "inf in X": (dict(X=np.r_[X[:-1], np.inf]), "X holds inf in row 7.*remove or fill"),
-    "NaN in y": (dict(y=np.r_[Y[:3], np.nan, Y[4:]]), "y holds nan in row 3.*remove or fill"),
-    "inf in y": (dict(y=np.r_[-np.inf, Y[1:]]), "y holds -inf in row 0.*remove or fill"),
-    "rows differ": (dict(y=Y[:-1]), "X has 8 rows and y has 7; they must be equal"),
-    "three dimensions": (dict(X=np.zeros((8, 1, 1))), "X must have one or two dimensions"),
-    "no columns": (dict(X=np.zeros((8, 0))), "X must have one or two dimensions"),
-    "a scalar": (dict(y=3.0), "y must have one or two dimensions"),
-    "text": (dict(X=["a"] * 8), "X must be numeric"),
-    "no samples": (dict(X=[], y=[]), "At least two samples are needed; got 0"),
-    "one sample": (dict(X=[1.0], y=[1.0]), "At least two samples are needed; got 1"),
-    "zero noise": (dict(noise_std=0.0), "`noise_std` must be finite and above zero"),
-    "negative noise": (dict(noise_std=-0.5), "`noise_std` must be finite and above zero"),
-    "NaN noise": (dict(noise_std=np.nan), "`noise_std` must be finite and above zero"),
-    "noise of two": (dict(noise_std=[0.1, 0.2]), r"one number or one per output \(1\)"),
-    "activation": (dict(activation="gelu"), "Unknown activation 'gelu'; choose one of tanh"),
-    "prior's name": (dict(priors={"W[7]": Normal()}), r"Unknown parameter 'W\[7\]'; the names"),
-    "ARD's name": (dict(ard=["c"]), r"Unknown parameter 'c'; the names are W\[1\]\[1,1\]"),
-    "no prior left": (dict(ard=["W"]), r"'b\[1\]\[1\]' has no prior; give one"),
-    "ARD and known": (dict(ard=["W", "b"], priors={"b": Normal()}), "Drop it from `ard`"),
-    "bound": (dict(bound=0.0), "`bound` must be a finite number above zero"),
-    "infinite bound": (dict(bound=np.inf), "`bound` must be a finite number above zero"),
-    "widths": (dict(hidden_layer_sizes=(0,)), "widths"),
+    "NaN in X": ({"X": np.r_[np.nan, X[1:]]}, "X holds nan in row 0.*remove or fill"),
+    "inf in X": ({"X": np.r_[X[:-1], np.inf]}, "X holds inf in row 7.*remove or fill"),
+    "NaN in y": ({"y": np.r_[Y[:3], np.nan, Y[4:]]}, "y holds nan in row 3.*remove or fill"),
+    "inf in y": ({"y": np.r_[-np.inf, Y[1:]]}, "y holds -inf in row 0.*remove or fill"),
+    "rows differ": ({"y": Y[:-1]}, "X has 8 rows and y has 7; they must be equal"),
+    "three dimensions": ({"X": np.zeros((8, 1, 1))}, "X must have one or two dimensions"),
+    "no columns": ({"X": np.zeros((8, 0))}, "X must have one or two dimensions"),
+    "a scalar": ({"y": 3.0}, "y must have one or two dimensions"),
+    "text": ({"X": ["a"] * 8}, "X must be numeric"),
+    "no samples": ({"X": [], "y": []}, "At least two samples are needed; got 0"),
+    "one sample": ({"X": [1.0], "y": [1.0]}, "At least two samples are needed; got 1"),
+    "zero noise": ({"noise_std": 0.0}, "`noise_std` must be finite and above zero"),
+    "negative noise": ({"noise_std": -0.5}, "`noise_std` must be finite and above zero"),
+    "NaN noise": ({"noise_std": np.nan}, "`noise_std` must be finite and above zero"),
+    "noise of two": ({"noise_std": [0.1, 0.2]}, r"one number or one per output \(1\)"),
+    "activation": ({"activation": "gelu"}, "Unknown activation 'gelu'; choose one of tanh"),
+    "prior's name": ({"priors": {"W[7]": Normal()}}, r"Unknown parameter 'W\[7\]'; the names"),
+    "ARD's name": ({"ard": ["c"]}, r"Unknown parameter 'c'; the names are W\[1\]\[1,1\]"),
+    "no prior left": ({"ard": ["W"]}, r"'b\[1\]\[1\]' has no prior; give one"),
+    "ARD and known": ({"ard": ["W", "b"], "priors": {"b": Normal()}}, "Drop it from `ard`"),
+    "bound": ({"bound": 0.0}, "`bound` must be a finite number above zero"),
+    "infinite bound": ({"bound": np.inf}, "`bound` must be a finite number above zero"),
+    "widths": ({"hidden_layer_sizes": (0,)}, "widths"),
 }
 
 
@@ -180,17 +180,19 @@ def test_a_bad_model_is_refused_with_a_remedy(arguments, options, kind, message)
 
 def test_a_black_box_that_returns_the_wrong_shape_is_refused_at_its_first_call():
     problem = sbnn.Problem(
-        lambda theta: [float(t) for t in np.asarray(theta)], ["a", "b"], {"a": Normal(), "b": Normal()}
+        lambda theta: [float(t) for t in np.asarray(theta)],
+        ["a", "b"],
+        {"a": Normal(), "b": Normal()},
     )
     assert problem.black_box
-    with pytest.raises(ValueError, match="one number; it returned shape .*Sum over the data"):
+    with pytest.raises(ValueError, match=r"one number; it returned shape .*Sum over the data"):
         sbnn.standard(problem, n_particles=100)
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 def test_a_log_likelihood_that_is_nowhere_finite_is_refused_with_a_remedy(value):
     problem = sbnn.Problem(lambda t: value + 0.0 * t[0], ["a"], {"a": Normal()})
-    with pytest.raises(ValueError, match="every one of the 100 prior draws; check.*narrow"):
+    with pytest.raises(ValueError, match=r"every one of the 100 prior draws; check.*narrow"):
         sbnn.standard(problem, key=keys(1)[0], n_particles=100)
 
 

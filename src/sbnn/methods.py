@@ -25,7 +25,7 @@ from sbnn.tmcmc import (
     Stage,
     TmcmcResult,
     check_options,
-    covariance_factor,
+    split_factors,
     evaluate_all,
     tmcmc,
 )
@@ -354,7 +354,7 @@ def _average(problem: Problem, found: Search, shares, hyperprior, key, n: int, e
     move = "random_walk" if problem.black_box else "hmc"
     host = None if evaluate is None else _joint_evaluator(problem)
     start = Particles(joint, evaluate_all(target, joint, host), np.arange(n))
-    factor = covariance_factor(joint, np.full(n, 1.0 / n))
+    factor = split_factors(joint, np.full(n, 1.0 / n))
     moved, info = mutate(
         target, key, start, 1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
         threshold=-1.0, evaluate=host,
@@ -393,7 +393,7 @@ def hierarchical(
     host = _evaluator(problem)
     if move == "auto":
         move = "random_walk" if problem.black_box else "hmc"
-    max_moves = max_moves or (1000 if move == "random_walk" else 60)
+    max_moves = max_moves or (1000 if move == "random_walk" else 150)
     evaluate = None if host is None else _joint_evaluator(problem)
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()

@@ -12,7 +12,7 @@ from sbnn._float64 import as_key, float64
 from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry, prunable_units
-from sbnn.tmcmc import TmcmcResult, covariance_factor, systematic_resample, tmcmc
+from sbnn.tmcmc import TmcmcResult, split_factors, systematic_resample, tmcmc
 
 
 @float64
@@ -133,7 +133,7 @@ class _Carrier:
         weights = np.exp(log_weights - logsumexp(log_weights))
         prior = self.problem.prior_at(self.log_alpha)
         rng = np.random.default_rng([*self.seed, self.n_steps])
-        factor = covariance_factor(self.particles.phi, weights)
+        factor = split_factors(self.particles.phi, weights)
         chosen = systematic_resample(rng, weights)
         phi = self.particles.phi[chosen]
         symmetry = invariant_symmetry(self.problem.symmetry, prior, jax.random.key(0))

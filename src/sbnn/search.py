@@ -89,7 +89,7 @@ def search(
     *,
     n_particles: int = 2000,
     n_starts: int = 12,
-    n_candidates: int = 3,
+    n_candidates: int = 2,
     sparsify: float = 0.5,
     tolerance: float = 1.0,
     evaluate: Callable | None = None,
