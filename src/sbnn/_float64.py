@@ -37,7 +37,7 @@ def as_key(key: Any) -> jax.Array:
         if key.ndim == 0:
             return key
     elif isinstance(key, jax.Array | np.ndarray) and key.shape == (2,):
-        return jax.random.wrap_key_data(key)
+        return jax.random.wrap_key_data(jax.numpy.asarray(key))
     raise TypeError(f"`key` must be an integer or one JAX random key; got {key!r}.")
 
 

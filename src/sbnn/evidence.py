@@ -177,7 +177,7 @@ class Relevance(NamedTuple):
 
 
 def relevance(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Relevance:
-    """γᵢ = 1 − αᵢ Pᵢᵢ = Cᵢᵢ in [0, 1]: 0 says the data left the prior as it was, 1 that they rule."""
+    """γᵢ = 1 − αᵢ Pᵢᵢ = Cᵢᵢ in [0, 1]: 0 where the data left the prior alone, 1 where they rule."""
     at = kernels(log_alpha, mixture, ard)
     w = np.exp(at.log_weights - logsumexp(at.log_weights)).sum(axis=1)
     gamma = np.clip(np.diagonal(at.coupling, axis1=1, axis2=2), 0.0, 1.0)

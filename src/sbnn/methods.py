@@ -25,8 +25,8 @@ from sbnn.tmcmc import (
     Stage,
     TmcmcResult,
     check_options,
-    split_factors,
     evaluate_all,
+    split_factors,
     tmcmc,
 )
 
@@ -455,7 +455,7 @@ def laplace(problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: i
     best = modes[0]
     prior = _full(problem, np.exp(best.log_alpha))
     free = np.linalg.eigvalsh(best.precision) < np.nanmin(prior)
-    messages = ()
+    messages: tuple[str, ...] = ()
     if free.any():
         messages = (
             f"{int(free.sum())} direction(s) of the mode are free: the data say less about them "

@@ -44,7 +44,12 @@ def figures(study: paper.Study):
         ax = figure.add_subplot(1, 2, place)
         plot_network(net, ax=ax)
         ax.set_title("-".join(map(str, net.sizes)))
-    yield "fig02_networks", "The two networks", "1-2-1 is enough; 1-3-1 has a neuron too many.", figure
+    yield (
+        "fig02_networks",
+        "The two networks",
+        "1-2-1 is enough; 1-3-1 has a neuron too many.",
+        figure,
+    )
 
     orbit = study.small.modes()[0]
     figure = plot_pairs(
@@ -86,7 +91,8 @@ def figures(study: paper.Study):
         text = "Before: uniform priors. After: the exact posterior at the optimal log α."
         yield f"fig{number:02d}_nsbl", "Posterior before and after NSBL", text, figure
 
-    before, after = results["laplace"].phi, results["laplace_nsbl"].phi
+    after = results["laplace_nsbl"].phi
+    before = _nearest_image(results["laplace"], results["laplace_nsbl"])
     for number, layer in ((11, LAYER_1), (12, LAYER_2)):
         spread = after[:, layer].std(axis=0)
         centre = after[:, layer].mean(axis=0)
@@ -116,7 +122,7 @@ def figures(study: paper.Study):
     grid = np.linspace(-6, 6, 241)
     for ax, name in zip(axes, paper.METHODS):
         plot_predictions(results[name], grid, data.truth, (data.x, data.y), ax=ax)
-        ax.set_ylim(-9, 12)
+        ax.set_ylim(-5, 9)
     axes[0].set_ylabel("$y$")
     axes[0].legend(frameon=False, fontsize=8, loc="upper left")
     text = "1,000 push-forward draws each, on the same axes: draws, mean and 95 % band."
@@ -124,16 +130,30 @@ def figures(study: paper.Study):
 
     figure = _figure(figsize=(6.5, 3.6))
     index = paper.arrangement(nsbl)
+    assert nsbl.relevance is not None
     plot_network(network, nsbl.relevance[index], ax=figure.add_subplot())
     text = "Line width is relevance; what NSBL prunes is dashed."
     yield "fig18_pruned", "The network after pruning", text, figure
 
 
-def write_report(study: paper.Study, out: Path) -> Path:
-    """Tables, figures (PNG and PDF) and report.html; returns the report's path."""
+def _nearest_image(result, reference) -> np.ndarray:
+    """The draws of one Laplace result, sent to the image of its mode nearest to another's mode."""
+    symmetry = result.network_problem.symmetry
+    index, sign = min(
+        symmetry.elements(),
+        key=lambda e: float(
+            ((e[1] * result.arrays["mode"][e[0]] - reference.arrays["mode"]) ** 2).sum()
+        ),
+    )
+    return sign * result.phi[:, index]
+
+
+def write_report(study: paper.Study, out: Path) -> tuple[Path, list[paper.Claim]]:
+    """Tables, figures (PNG and PDF) and report.html; returns the report's path and the claims."""
     from jinja2 import Environment, PackageLoader, select_autoescape
 
-    tables = paper.write_tables(study, out)
+    claims = paper.claims(study)
+    tables = paper.write_tables(study, out, claims)
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     shown = []
@@ -150,7 +170,6 @@ def write_report(study: paper.Study, out: Path) -> Path:
     environment = Environment(
         loader=PackageLoader("sbnn"), autoescape=select_autoescape(default=True)
     )
-    claims = paper.claims(study)
     nsbl = study.results["nsbl"]
     page = environment.get_template("study.html").render(
         figures={f["id"]: f for f in shown},
@@ -165,7 +184,7 @@ def write_report(study: paper.Study, out: Path) -> Path:
     )
     report = out / "report.html"
     paper._write(report, page)
-    return report
+    return report, claims
 
 
 def _html(table: pd.DataFrame) -> str:
@@ -177,5 +196,5 @@ def _html(table: pd.DataFrame) -> str:
         return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
 
     return table.reset_index().to_html(
-        index=False, border=0, escape=True, formatters={c: number for c in table.columns}
+        index=False, border=0, escape=True, formatters=dict.fromkeys(table.columns, number)
     )

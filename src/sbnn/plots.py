@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sbnn.evidence import Mixture, evaluate
+from sbnn.evidence import Mixture, log_evidence
 from sbnn.network import Network
 from sbnn.priors import Hyperprior
 
@@ -26,6 +26,7 @@ TITLES = {
     "laplace": "Laplace",
     "laplace_nsbl": "Laplace with NSBL",
 }
+Labels = Sequence[str] | np.ndarray
 TRUTH, DATA, BEFORE = "#111111", "#555555", "#999999"
 
 
@@ -139,7 +140,7 @@ def _edge_label(ax, start, end, text, pruned, fraction=0.42):
 
 def plot_pairs(
     samples: Sequence[np.ndarray],
-    labels: Sequence[str],
+    labels: Labels,
     names: Sequence[str] = ("",),
     colours: Sequence[str] = ("#0072B2",),
     marks: np.ndarray | None = None,
@@ -172,7 +173,7 @@ def plot_pairs(
             for k, (draws, colour) in enumerate(zip(samples, colours)):
                 style = "--" if k == 0 and len(samples) > 1 else "-"
                 if i == j:
-                    grid = np.linspace(*limits[i], 200)
+                    grid = np.linspace(limits[i, 0], limits[i, 1], 200)
                     inside = draws[:, i]
                     if np.std(inside) > 0:
                         density = gaussian_kde(inside, bw_method=0.12)(grid)
@@ -207,7 +208,7 @@ def plot_pairs(
     return figure
 
 
-def plot_density_surfaces(phi: np.ndarray, pairs, labels: Sequence[str]):
+def plot_density_surfaces(phi: np.ndarray, pairs, labels: Labels):
     """3-D surfaces of the kernel density of pairs of parameters."""
     from scipy.stats import gaussian_kde
 
@@ -215,7 +216,7 @@ def plot_density_surfaces(phi: np.ndarray, pairs, labels: Sequence[str]):
     for place, (i, j) in enumerate(pairs, start=1):
         ax = figure.add_subplot(1, len(pairs), place, projection="3d")
         density = gaussian_kde(phi[:, [i, j]].T, bw_method=0.08)
-        limit = np.quantile(np.abs(phi[:, [i, j]]), 0.995)
+        limit = 2.0 * np.median(np.abs(phi[:, [i, j]])) + 1e-9
         grid = np.linspace(-limit, limit, 60)
         a, b = np.meshgrid(grid, grid)
         values = density(np.stack([a.ravel(), b.ravel()])).reshape(a.shape)
@@ -233,12 +234,12 @@ def plot_evidence_surfaces(
     hyperprior: Hyperprior,
     log_alpha: np.ndarray,
     pairs,
-    labels: Sequence[str],
+    labels: Labels,
     span=(-5.0, 12.0),
-    n: int = 25,
+    n: int = 21,
 ):
     """Log evidence, hyperprior and objective over pairs of log α, the others at the optimum."""
-    grid = np.linspace(*span, n)
+    grid = np.linspace(span[0], span[1], n)
     figure = _figure(figsize=(9.6, 3.0 * len(pairs)))
     axes = figure.subplots(len(pairs), 3, squeeze=False)
     for row, (i, j) in enumerate(pairs):
@@ -247,18 +248,16 @@ def plot_evidence_surfaces(
             for b, second in enumerate(grid):
                 at = log_alpha.copy()
                 at[i], at[j] = first, second
-                value = evaluate(at, mixture, ard, hyperprior)
-                surfaces[:, b, a] = (
-                    value.log_evidence,
-                    value.objective - value.log_evidence,
-                    value.objective,
-                )
+                evidence = log_evidence(at, mixture, ard)
+                hyper = float(hyperprior.log_density(at))
+                surfaces[:, b, a] = evidence, hyper, evidence + hyper
         for column, name in enumerate(("log evidence", "log hyperprior", "objective")):
             ax = axes[row, column]
             values = surfaces[column]
             floor = values.max() - 12.0
             image = ax.contourf(grid, grid, np.maximum(values, floor), levels=24, cmap="viridis")
-            figure.colorbar(image, ax=ax, format="%.3g", ticks=np.linspace(*image.get_clim(), 4))
+            ticks = np.linspace(max(values.min(), floor), values.max(), 4)
+            figure.colorbar(image, ax=ax, format="%.3g", ticks=ticks)
             ax.set_xlabel(rf"$\log\alpha$ of {labels[i]}")
             ax.set_ylabel(rf"$\log\alpha$ of {labels[j]}")
             if row == 0:
@@ -269,7 +268,7 @@ def plot_evidence_surfaces(
     return figure
 
 
-def plot_optimisation(objective, log_alpha, relevance, labels: Sequence[str]):
+def plot_optimisation(objective, log_alpha, relevance, labels: Labels):
     """Objective, log α and γ against Newton iterations."""
     figure = _figure(figsize=(10.5, 3.3))
     axes = figure.subplots(1, 3)

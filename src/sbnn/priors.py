@@ -163,7 +163,8 @@ class Hyperprior:
 
     def log_density(self, log_alpha):
         """Unnormalised log density of log α, summed over the last axis."""
-        return (self.shape * log_alpha - self.rate * jnp.exp(log_alpha)).sum(axis=-1)
+        log_alpha = np.asarray(log_alpha)
+        return (self.shape * log_alpha - self.rate * np.exp(log_alpha)).sum(axis=-1)
 
 
 @jax.tree_util.register_pytree_node_class

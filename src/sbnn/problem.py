@@ -198,7 +198,7 @@ class Problem:
     def log_box_volume(self) -> float:
         """Log volume of the box of the ARD parameters: what log Z₀ adds to log Z."""
         return float(
-            sum(math.log(p.high - p.low) for p, a in zip(self.priors, self.ard) if a)  # type: ignore[union-attr]
+            sum(math.log(p.high - p.low) for p, a in zip(self.priors, self.ard) if a)  # type: ignore
         )
 
     @float64
@@ -342,17 +342,18 @@ def network_problem(
     if isinstance(hidden_layer_sizes, int | np.integer):
         hidden_layer_sizes = (int(hidden_layer_sizes),)
     network = Network((x.shape[1], *hidden_layer_sizes, targets.shape[1]), activation)
+    noise = None
     if noise_std is not None:
-        noise_std = np.asarray(noise_std, dtype=float)
-        if noise_std.ndim > 1 or noise_std.size not in (1, network.n_outputs):
+        sigma = np.asarray(noise_std, dtype=float)
+        if sigma.ndim > 1 or sigma.size not in (1, network.n_outputs):
             raise ValueError(
                 f"`noise_std` must be one number or one per output ({network.n_outputs}); "
-                f"got shape {noise_std.shape}."
+                f"got shape {sigma.shape}."
             )
-        if not (np.isfinite(noise_std).all() and (noise_std > 0).all()):
+        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
             raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
-        noise_std = np.broadcast_to(noise_std, (network.n_outputs,)).copy()
-    return NetworkProblem(network, x, targets, noise_std, priors, ard, bound, noise_prior)
+        noise = np.broadcast_to(sigma, (network.n_outputs,)).copy()
+    return NetworkProblem(network, x, targets, noise, priors, ard, bound, noise_prior)
 
 
 def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:

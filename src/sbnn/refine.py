@@ -196,9 +196,10 @@ def ascend(
 
     With `sparsify` above zero, what the evidence can do without is then pruned: every neuron (or,
     without a network, parameter) whose removal is predicted to cost less than `sparsify` nats in
-    total (by its posterior density at zero, Savage–Dickey) is led to the pruned end of its log α, where α is set by the
-    hyperprior. Differences below one nat are not worth more than a bare mention (Kass & Raftery
-    1995): of two α that the data cannot tell apart, the sparser one is the answer.
+    total (by its posterior density at zero, Savage–Dickey) is led to the pruned end of its log α,
+    where α is set by the hyperprior. Differences below one nat are not worth more than a bare
+    mention (Kass & Raftery 1995): of two α that the data cannot tell apart, the sparser one is
+    the answer.
     """
     carrier = _Carrier(problem, log_alpha, start, key, move, max_moves, evaluate)
     steps: list[AscentStep] = []

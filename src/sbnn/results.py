@@ -325,7 +325,7 @@ def load(path: str | os.PathLike) -> Any:
 def _from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
     learned = tree.children.get("learned")
     tables = {
-        name: pd.DataFrame({c: np.asarray(node[c]) for c in node.data_vars})
+        name: pd.DataFrame({str(c): np.asarray(node[str(c)]) for c in node.data_vars})
         for name, node in (tree["history"].children.items() if "history" in tree.children else ())
     }
     optima = tables.pop("optima", None)
@@ -350,7 +350,7 @@ def _from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
         relevance=_learned(learned, "relevance"),
         optima=optima,
         history=tables,
-        arrays={name: np.asarray(value) for name, value in arrays.items()},
+        arrays={str(name): np.asarray(value) for name, value in arrays.items()},
         **metadata,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -109,7 +109,7 @@ def search(
     keys = iter(jax.random.split(key, 64))
     rng = np.random.default_rng(np.asarray(jax.random.key_data(next(keys))).tolist())
     move = "random_walk" if problem.black_box else "hmc"
-    moves = {"move": move, "evaluate": evaluate}
+    moves: dict[str, Any] = {"move": move, "evaluate": evaluate}
     evaluations = 0
 
     say("maximising the mixture's evidence")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -11,8 +11,13 @@ from scipy.special import logsumexp
 
 from sbnn._float64 import as_key, float64
 from sbnn.moves import Evaluate, Particles, chunked, mutate
-from sbnn.network import Symmetry
 from sbnn.problem import Target
+
+
+class RandomElement(Protocol):
+    """Anything that sends particles to random points of their orbits."""
+
+    def apply_random(self, rng: np.random.Generator, phi: np.ndarray) -> np.ndarray: ...
 
 
 class Stage(NamedTuple):
@@ -50,7 +55,7 @@ def tmcmc(
     n_particles: int = 2000,
     move: str = "auto",
     max_moves: int = 400,
-    symmetry: Symmetry | None = None,
+    symmetry: RandomElement | None = None,
     evaluate: Evaluate | None = None,
     on_stage: Callable[[Stage], None] | None = None,
     max_stages: int = 200,
