@@ -310,7 +310,7 @@ def evolve(
     groups: Array | None = None,
     step: float = 0.5,
     tol: float = 0.05,
-    pruning: bool = True,
+    warm_up: int = 0,
 ) -> Optimum:
     """Alternate one LM step with one damped update of α and σ²; every third time try to prune.
 
@@ -320,13 +320,16 @@ def evolve(
         Weights of one group share one α, and none is pruned.
     tol : float
         Converged when the log evidence moved by less than `tol` over the last 10 iterations.
+    warm_up : int
+        Iterations before α and σ² are updated: a network that has not yet found its job looks like
+        noise, and with few rows the updates would make it so.
     """
     opt = opt.copy()
     lin, fraction, start = Linearised(model, opt), 0.1, len(opt.history)
     for it in range(n_iter):
         lin, _ = lm_step(model, opt, lin)
         opt.log_evidence, precision = log_evidence(model, opt, lin)
-        if pruning and groups is None and it % 3 == 2:
+        if groups is None and it % 3 == 2:
             opt, lin, precision, accepted = prune(model, opt, lin, precision, fraction)
             fraction = min(fraction * 1.5, 0.3) if accepted else max(fraction / 3.0, 1e-3)
         opt.history.append(opt.log_evidence)
@@ -335,7 +338,7 @@ def evolve(
         if len(recent) == 10 and np.ptp(recent) < tol:
             opt.converged = groups is None
             break
-        if it < n_iter - 1:
+        if warm_up <= it < n_iter - 1:
             _update(model, opt, lin, precision, groups, step)
     return opt
 

@@ -23,9 +23,10 @@ from sbnn.laplace_optimum import (
 
 __all__ = ["SMALL", "Model", "Optimum", "SparseMixture", "fit", "neuron_members"]
 
+WARM_UP = 8  # iterations before α and σ² are updated; 5 to 15 do as well
 # Options of `fit` for networks of a few dozen weights, where every optimum can be converged and
 # every neuron be tried.
-SMALL: dict[str, Any] = {"n_starts": 16, "iterations": 300, "tol": 1e-3, "keep": 0.5}
+SMALL: dict[str, Any] = {"iterations": 300, "tol": 1e-3, "race": 1.0, "keep": 0.5}
 
 
 def fit(
@@ -33,13 +34,13 @@ def fit(
     rng: np.random.Generator,
     n_starts: int = 16,
     group_iterations: int = 60,
-    iterations: int = 40,
-    race: float = 1.0,
-    keep: float = 0.75,
+    iterations: int | None = None,
+    race: float = 0.6,
+    keep: float = 1.0,
     step: float = 0.5,
     tol: float = 0.05,
     neuron_moves: int | None = None,
-    weighting: str = "equal",
+    weighting: str = "mixed",
     max_rows: int = 2500,
     precision_power: float = 1.0,
     n_threads: int = 1,
@@ -57,7 +58,8 @@ def fit(
     group_iterations, iterations : int
         Iterations with one α per weight matrix and bias vector, then with one α per weight and
         pruning. The shared stage finds a good dense fit; α per weight from a random start prune
-        before the network has found its job.
+        before the network has found its job. None: 40, and up to 200 below 300 rows, where pruning
+        takes more of them and each is cheap.
     race, keep : float
         Fraction of the starts of each architecture that go on after a third of the first stage, and
         of these that are kept in the end, by evidence.
@@ -94,6 +96,8 @@ def fit(
         count = max(1, n_starts // len(models) + (m < n_starts % len(models)))
         starts += [(model, initial(model, stream), stream) for stream in rng.spawn(count)]
     first = group_iterations // 3
+    if iterations is None:
+        iterations = round(40 * min(max(300 / models[0].x_t.shape[1], 1.0), 5.0))
 
     def begin(start):
         model, opt, stream = start
@@ -150,7 +154,8 @@ def _dense(model, opt, rng, n_iter, step, tol, max_rows) -> Optimum:
     n_out, n = model.y_t.shape
     few = max(max_rows // n_out, 1)
     part = model if few >= n else model.rows(np.sort(rng.choice(n, few, replace=False)))
-    return evolve(part.single(), opt, n_iter, layer_groups(model.sizes), step, tol)
+    groups = layer_groups(model.sizes)
+    return evolve(part.single(), opt, n_iter, groups, step, tol, 0 if opt.iterations else WARM_UP)
 
 
 def _sparse(model, opt, n_iter, step, tol, max_rows) -> Optimum:
@@ -184,11 +189,10 @@ def choose_width(models, rng: np.random.Generator, n_threads: int = 1, start: in
 
     path = [(start, evidence(start))]
     best, value = path[0]
-    for factor in (2.0, 0.5):
+    for factor, worth in ((2.0, 1.0), (0.5, -1.0)):  # a nat less is a fair price for half the net
         while 2 <= best * factor <= 160:
-            width = int(best * factor)
-            path.append((width, evidence(width)))
-            if path[-1][1] <= value:
+            path.append((int(best * factor), evidence(int(best * factor))))
+            if path[-1][1] < value + worth:
                 break
             best, value = path[-1]
         if best != start:  # wider was better: narrower need not be tried

@@ -1,0 +1,162 @@
+"""Yacht, energy, concrete and power on the 20 standard splits: ours and the peers, one run.
+
+    python benchmarks/uci.py --data DIR [--splits N] [--datasets yacht energy] [--peers gp ngboost]
+
+DIR holds one folder per data set (data.txt, index_features.txt, index_target.txt and
+index_train_K.txt, index_test_K.txt) and, if published numbers are wanted beside ours,
+published_results.csv. Every score is written to a CSV as soon as it is known; a second call with
+the same file goes on where the first one stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from peers import PEERS, Prediction
+
+from sbnn import SparseBNNRegressor
+from sbnn.predict import coverage, rmse
+
+OUT = Path(__file__).parent / "results" / "uci.csv"
+DATASETS = ("yacht", "energy", "concrete", "power")
+COLUMNS = ("rmse", "log_likelihood", "crps", "coverage", "width", "kept", "parameters", "seconds")
+
+
+def load_split(folder: Path, split: int):
+    """Training inputs and targets, test inputs and targets."""
+
+    def read(name: str) -> np.ndarray:
+        return np.loadtxt(folder / f"{name}.txt")
+
+    table, columns = read("data"), read("index_features").astype(int)
+    x, y = table[:, columns], table[:, int(read("index_target"))]
+    train, test = (read(f"index_{part}_{split}").astype(int) for part in ("train", "test"))
+    return x[train], y[train], x[test], y[test]
+
+
+def ours(x, y, x_test, seed) -> tuple[Prediction, dict[str, float]]:
+    """The default configuration, the same for every data set."""
+    model = SparseBNNRegressor(random_state=seed).fit(x, y)
+    prediction = Prediction(*model.predictive_mixture(x_test))
+    small = model.compact()
+    mean, std = model.predict(x_test, return_std=True)
+    shift = float(np.max(np.abs(small.predict(x_test) - mean) / std))
+    return prediction, {
+        "kept": model.n_parameters_kept_,
+        "parameters": model.n_parameters_,
+        "compact_parameters": small.n_parameters_,
+        "compact_shift": shift,
+    }
+
+
+def scores(y: np.ndarray, found: Prediction) -> dict[str, float]:
+    """Scores of Gaussian mixtures whose weights may differ from point to point."""
+    from scipy.special import logsumexp, ndtr
+    from scipy.stats import norm
+
+    from sbnn.laplace_mixture import quantiles
+
+    w, m, s = found.weights, found.means, found.stds
+    out = {"rmse": rmse(y, (w * m).sum(axis=0))}
+    if s is None:
+        return out
+    out["log_likelihood"] = float(np.mean(logsumexp(norm.logpdf(y, m, s), b=w, axis=0)))
+    low, high = quantiles(w, m, s, (0.025, 0.975))
+    out["coverage"], out["width"] = coverage(y, low, high), float(np.mean(high - low))
+
+    def absolute(mean, std):  # E|Z|, Z ~ N(mean, std²)
+        z = mean / std
+        return mean * (2 * ndtr(z) - 1) + 2 * std * norm.pdf(z)
+
+    spread = sum(
+        w[k] * (w * absolute(m[k] - m, np.sqrt(s[k] ** 2 + s**2))).sum(axis=0)
+        for k in range(len(m))
+    )
+    out["crps"] = float(np.mean((w * absolute(y - m, s)).sum(axis=0) - 0.5 * spread))
+    return out
+
+
+def run(method: str, folder: Path, split: int) -> dict[str, float | str]:
+    x, y, x_test, y_test = load_split(folder, split)
+    started, cpu = time.perf_counter(), time.process_time()
+    extra: dict[str, float] = {}
+    if method == "sbnn":
+        found, extra = ours(x, y, x_test, split)
+    else:
+        found = PEERS[method](x, y, x_test, split)
+    seconds = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu}
+    row = {"dataset": folder.name, "method": method, "split": split, "note": found.note}
+    return {**row, **scores(y_test, found), **seconds, **extra}
+
+
+def summary(table: pd.DataFrame) -> str:
+    """Mean ± standard error over splits, one block per data set, best log-likelihood first."""
+    lines = []
+    for dataset in [d for d in DATASETS if d in set(table["dataset"])]:
+        part = table[table["dataset"] == dataset]
+        lines.append(f"\n{dataset}")
+        head = f"{'':24s}{'RMSE':>16s}{'log-likelihood':>18s}{'CRPS':>9s}{'cover':>7s}"
+        lines.append(head + f"{'kept':>11s}{'wall s':>8s}{'cpu s':>8s}{'splits':>7s}")
+        mean = part.groupby("method").mean(numeric_only=True)
+        error = part.groupby("method").sem(numeric_only=True)
+        for method in mean.sort_values("log_likelihood", ascending=False).index:
+            a, e, n = mean.loc[method], error.loc[method], (part["method"] == method).sum()
+            kept = f"{a['kept']:.0f}/{a['parameters']:.0f}" if "kept" in a and a["kept"] > 0 else ""
+            lines.append(
+                f"{method:24s}{a['rmse']:>9.3f} ±{e['rmse']:.3f}{a['log_likelihood']:>11.3f} "
+                f"±{e['log_likelihood']:.3f}{a['crps']:>9.4f}{a['coverage']:>7.3f}"
+                f"{kept:>11s}{a['seconds']:>8.1f}{a['cpu']:>8.1f}{n:>7d}"
+            )
+    return "\n".join(lines)
+
+
+def published(folder: Path) -> str:
+    path = folder / "published_results.csv"
+    if not path.exists():
+        return f"\nNo {path}: published numbers are left out."
+    return f"\nPublished ({path.name})\n" + pd.read_csv(path).to_string(index=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--out", type=Path, default=OUT)
+    arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = pd.read_csv(arguments.out).to_dict("records") if arguments.out.exists() else []
+    done = {(r["dataset"], r["method"], r["split"]) for r in rows}
+    missing: dict[str, str] = {}
+    warnings.simplefilter("ignore")
+    for dataset in arguments.datasets:
+        for split in range(arguments.splits):
+            for method in ("sbnn", *arguments.peers):
+                if (dataset, method, split) in done or method in missing:
+                    continue
+                try:
+                    rows.append(run(method, arguments.data / dataset, split))
+                except ImportError as error:
+                    missing[method] = str(error)
+                    continue
+                except FileNotFoundError as error:
+                    sys.exit(f"{error}. --data must be the folder that holds {dataset}/data.txt.")
+                pd.DataFrame(rows).to_csv(arguments.out, index=False)
+                last = {c: round(rows[-1][c], 3) for c in COLUMNS if c in rows[-1]}
+                print(dataset, split, method, last, file=sys.stderr, flush=True)
+    print(summary(pd.DataFrame(rows)))
+    print(published(arguments.data))
+    for method, reason in missing.items():
+        print(f"skipped: {method} ({reason})")
+    print(f"\nEvery split: {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
