@@ -19,7 +19,7 @@ from sbnn.predict import coverage, crps_draws, nlpd, rmse
 from sbnn.priors import Hyperprior
 from sbnn.problem import NetworkProblem, network_problem
 from sbnn.refine import exact_evidence
-from sbnn.results import Result, load
+from sbnn.results import Orbit, Result, load
 
 NOISE_STD = 0.5
 METHODS = ("standard", "nsbl", "hierarchical", "laplace", "laplace_nsbl")
@@ -74,6 +74,7 @@ class Study(NamedTuple):
     data: datasets.Dataset
     small: Result  # standard Bayes on the 1-2-1 net
     results: dict[str, Result]  # the five methods on the 1-3-1 net
+    orbit: Orbit  # the best mode of the 1-2-1 posterior and its images
     laplace_exact: tuple[float, float]  # exact log evidence at the α of Laplace with NSBL
 
 
@@ -135,7 +136,7 @@ def run(
         _write(exact_path, json.dumps([exact.log_evidence, exact.log_evidence_error]))
     laplace_exact = tuple(json.loads(exact_path.read_text()))
     small = done.pop("standard_121")
-    return Study(settings, data, small, done, laplace_exact)  # type: ignore[arg-type]
+    return Study(settings, data, small, done, small.modes(8)[0], laplace_exact)  # type: ignore[arg-type]
 
 
 def _same_settings(path: Path, settings: Settings) -> bool:
@@ -276,7 +277,7 @@ class Claim(NamedTuple):
 def claims(study: Study) -> list[Claim]:
     """The study's claims, each judged by this run's numbers alone."""
     nsbl, hierarchical = study.results["nsbl"], study.results["hierarchical"]
-    orbit = study.small.modes()[0]
+    orbit = study.orbit
     share = orbit.masses.sum() / len(orbit.masses)
     error = 4 * np.sqrt(share * (1 - share) / len(study.small.phi))
     even = bool(np.abs(orbit.masses - share).max() < error)

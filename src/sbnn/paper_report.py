@@ -51,7 +51,7 @@ def figures(study: paper.Study):
         figure,
     )
 
-    orbit = study.small.modes()[0]
+    orbit = study.orbit
     figure = plot_pairs(
         [study.small.phi], study.small.labels, colours=[colour["standard"]], marks=orbit.images
     )

@@ -35,7 +35,7 @@ def _figure(*args, **kwargs):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(*args, layout="constrained", **kwargs)
+    figure = Figure(*args, **{"layout": "constrained", **kwargs})
     FigureCanvasAgg(figure)
     return figure
 
@@ -153,9 +153,16 @@ def plot_pairs(
     """
     from scipy.stats import gaussian_kde
 
+    from matplotlib.ticker import MaxNLocator
+
     d = len(labels)
-    figure = _figure(figsize=(1.35 * d + 0.6, 1.35 * d + 0.4))
-    axes = figure.subplots(d, d, squeeze=False)
+    width, height = 1.35 * d + 0.7, 1.35 * d + 0.6
+    # A fixed grid, lower triangle only: an automatic layout of so many axes takes most of the time.
+    figure = _figure(figsize=(width, height), layout=None)
+    grid_spec = figure.add_gridspec(
+        d, d, left=0.65 / width, right=1 - 0.08 / width, bottom=0.55 / height,
+        top=1 - 0.08 / height, wspace=0.08, hspace=0.08,
+    )  # fmt: skip
     if limits is None:
         everything = np.concatenate(samples)
         low, high = np.quantile(everything, [0.001, 0.999], axis=0)
@@ -163,12 +170,11 @@ def plot_pairs(
         limits = np.stack([low - pad, high + pad], axis=1)
     rng = np.random.default_rng(0)
     for i in range(d):
-        for j in range(d):
-            ax = axes[i, j]
-            ax.tick_params(labelsize=6)
-            if j > i:
-                ax.set_axis_off()
-                continue
+        for j in range(i + 1):
+            ax = figure.add_subplot(grid_spec[i, j])
+            ax.tick_params(labelsize=7)
+            ax.xaxis.set_major_locator(MaxNLocator(3))
+            ax.yaxis.set_major_locator(MaxNLocator(3))
             ax.set_xlim(*limits[j])
             for k, (draws, colour) in enumerate(zip(samples, colours)):
                 style = "--" if k == 0 and len(samples) > 1 else "-"
@@ -201,7 +207,7 @@ def plot_pairs(
                 ax.set_yticklabels([])
     if len(samples) > 1:
         handles = [
-            axes[0, 0].plot([], [], color=c, ls="--" if k == 0 else "-", label=name)[0]
+            figure.axes[0].plot([], [], color=c, ls="--" if k == 0 else "-", label=name)[0]
             for k, (c, name) in enumerate(zip(colours, names))
         ]
         figure.legend(handles=handles, loc="upper right", fontsize=10, frameon=False)
