@@ -20,7 +20,7 @@ from sbnn.moves import Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
-from sbnn.search import Search, expand_permutations, multiplicity, search
+from sbnn.search import Candidate, Search, expand_permutations, multiplicity, search
 from sbnn.tmcmc import (
     Stage,
     TmcmcResult,
@@ -181,6 +181,7 @@ def nsbl(
     _require_ard(problem, "nsbl")
     evaluate = _evaluator(problem)
     check_options(n_particles, "auto", 1, evaluate)
+    _check_nsbl(problem, mixture, n_starts, sparsify, tolerance)
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
     key_sample, key_search, key_average = jax.random.split(as_key(key), 3)
@@ -210,6 +211,7 @@ def nsbl(
             f"than {tolerance} nat. Raise n_particles, or do not rely on this α."
         )
         warnings.warn(messages[-1], ConvergenceWarning, stacklevel=2)
+    messages += _too_fine(problem, best, hyperprior)
     shares = _shares(problem, found, hyperprior)
     n_evaluations = base.n_evaluations + found.n_evaluations
     arrays = {}
@@ -287,6 +289,23 @@ def nsbl(
     )
 
 
+def _check_nsbl(problem: Problem, mixture, n_starts, sparsify, tolerance) -> None:
+    if isinstance(mixture, GaussianMixture):
+        if mixture.dimension != problem.n_parameters:
+            raise ValueError(
+                f"`mixture` has {mixture.dimension} dimensions; the problem has "
+                f"{problem.n_parameters} parameters."
+            )
+    elif mixture not in ("kde", "em"):
+        raise ValueError(f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {mixture!r}.")
+    if n_starts < 1:
+        raise ValueError(f"`n_starts` must be at least 1; got {n_starts}.")
+    if not tolerance > 0:
+        raise ValueError(f"`tolerance` must be above zero; got {tolerance}.")
+    if not sparsify >= 0:
+        raise ValueError(f"`sparsify` must not be negative; got {sparsify}.")
+
+
 def _require_ard(problem: Any, method: str) -> None:
     _require_problem(problem)
     if not problem.ard.any():
@@ -319,13 +338,30 @@ def _make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) 
         return mixture
     if mixture == "kde":
         folded = kernel_density(particles, log_normaliser)
-    elif mixture == "em":
+    else:
         distinct = len(np.unique(particles, axis=0))
         sizes = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= distinct]
         folded = expectation_maximisation(particles, sizes, log_normaliser)
-    else:
-        raise ValueError(f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {mixture!r}.")
     return expand_permutations(problem, folded)
+
+
+def _too_fine(problem: Problem, best: Candidate, hyperprior: Hyperprior) -> list[str]:
+    """Warn where the hyperprior's rate keeps α below what pruning would need.
+
+    An irrelevant parameter rests at α = √(Λ/2r), where γ ≈ √(2rΛ): no longer near 0 once the data
+    resolve it to a precision Λ near 1/2r.
+    """
+    precision = 1.0 / best.exact.particles.phi[:, problem.ard].var(axis=0)
+    prior = np.exp(best.log_alpha)
+    fine = (precision - prior) * 4.0 * hyperprior.rate > 1.0
+    names = [n for n, f in zip(np.array(problem.names)[problem.ard], fine) if f]
+    if not names:
+        return []
+    return [
+        f"The data resolve {', '.join(names)} more finely than the hyperprior's rate "
+        f"{hyperprior.rate:.2g} lets a precision grow; they cannot be pruned. Rescale them, or "
+        "give a smaller rate."
+    ]
 
 
 def _shares(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.ndarray:
