@@ -17,7 +17,9 @@ ORDER = [
     *("gauss_newton", "laplace_optimum", "laplace_mixture", "sparse_laplace"),
     *("predict", "relevance", "results", "comparison", "modes", "search"),
     *("progress", "executors", "methods"),
-    *("fitted", "estimator", "plots", "report", "paper", "cli", "__main__"),
+    *("fitted", "scaling", "estimator", "estimator_io", "plots", "paper", "paper_report"),
+    *("tables", "validation", "folder", "report_figures", "report", "comparison_table"),
+    *("terminal", "cli", "__main__"),
 ]
 # Manners that a module above may import inside a function, when they are asked for.
 LAZY = {"estimator_io", "modes", "progress", "plots", "report"}

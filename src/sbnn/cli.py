@@ -1,14 +1,18 @@
-"""The command line: `sbnn paper`, `sbnn --version`."""
+"""The command line: `sbnn fit`, `predict`, `compare`, `report`, `paper`, `--version`.
+
+What is heavy is imported inside the commands, so that `--help` and `--version` answer at once.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sbnn import __version__
+from sbnn.terminal import UsageProblem, command_line, manners, printable, say, show_steps
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +20,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Sparse Bayesian neural networks, verified against the exact evidence.",
 )
+
+Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header.")]
+Folder = Annotated[Path, typer.Argument(help="Folder that 'sbnn fit' wrote.")]
+Target = Annotated[list[str], typer.Option("--target", help="Column to predict; may be repeated.")]
+Features = Annotated[
+    str | None,
+    typer.Option(help="Columns to predict from, as a,b,c; all but the targets if not given."),
+]
+Hidden = Annotated[
+    str | None,
+    typer.Option(help="Neurons: 20, or 15,10 for two layers, or auto. A mixture if not given."),
+]
+NoiseStd = Annotated[
+    str | None,
+    typer.Option(
+        "--noise-std", help="Known standard deviation of the noise (one, or one per target)."
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 def _version(show: bool) -> None:
@@ -34,6 +60,172 @@ def root(
 
 
 @app.command()
+def fit(
+    data: Data,
+    target: Target,
+    features: Features = None,
+    hidden: Hidden = None,
+    method: Annotated[
+        str,
+        typer.Option(help="auto, laplace_nsbl, laplace, nsbl, standard or hierarchical."),
+    ] = "auto",
+    noise_std: NoiseStd = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; <name of the data>-fit if not given.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a network to a table: model, scores on unseen rows, and a report to open."""
+    with manners(debug):
+        folder_path = out or Path(f"{data.stem}-fit")
+        options = _options(hidden, method, noise_std, seed, len(target))
+        from sbnn import tables
+
+        frame = tables.read(data, target, _names(features))
+        from sbnn import folder, report
+        from sbnn.report import verdict
+
+        folder.check_free(folder_path, force)
+        inputs = [name for name in frame.columns if name not in set(target)]
+        with show_steps(quiet=as_json) as steps:
+            steps.step(
+                f"fitting {len(frame):,} rows, {len(inputs)} input(s), {len(target)} target(s)"
+            )
+            fitted = folder.fit(
+                frame, inputs, target, options, data, command_line(),
+                steps.step, steps.on_fold, steps.on_stage,
+            )  # fmt: skip
+            steps.step("writing the report")
+            with folder.whole_folder(folder_path) as temporary:
+                folder.save(fitted, temporary)
+                report.write(fitted, temporary)
+        if as_json:
+            print(folder.dumps({"out": str(folder_path), **fitted.record}, indent=None))
+            return
+        marks = {"good": "+", "bad": "!", "plain": " "}
+        for sentence in verdict(fitted):
+            say(f"{marks[sentence.tone]} {sentence.text}")
+        for text in report.cautions(fitted):
+            say(f"! {text}")
+        say(f"report: {folder_path / folder.REPORT}")
+
+
+@app.command()
+def predict(
+    model: Folder,
+    data: Data,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV file to write; printed if not given.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Predict new rows: mean, standard deviation and 95 % interval of every target."""
+    with manners(debug):
+        if out is not None and out.is_dir():
+            raise UsageProblem(f"{out} is a folder; give a file with --out.")
+        if out is not None and out.exists() and not force:
+            raise UsageProblem(f"{out} exists; add --force to replace it, or give another --out.")
+        from sbnn import tables
+        from sbnn.folder import dumps, model_of, record, write_text
+
+        found = record(model)
+        frame = tables.read(data, (), found["features"], min_rows=1)
+        fitted = model_of(model)
+        mean, std, interval = fitted.predict(frame, return_std=True, return_interval=0.95)
+        n = len(frame)
+        columns = [mean.reshape(n, -1), std.reshape(n, -1), *interval.reshape(n, -1, 2).T]
+        columns[2:] = [bound.T for bound in columns[2:]]
+        parts = dict(zip(("mean", "std", "lower", "upper"), columns))
+        predicted = {
+            name: {part: values[:, k].tolist() for part, values in parts.items()}
+            for k, name in enumerate(found["targets"])
+        }
+        if out is not None or not as_json:
+            import pandas as pd
+
+            table = {f"{t}_{part}": v for t, p in predicted.items() for part, v in p.items()}
+            both = pd.concat([frame, pd.DataFrame(table, index=frame.index)], axis=1)
+            text = both.to_csv(index=False)
+            if out is not None:
+                out.parent.mkdir(parents=True, exist_ok=True)
+                write_text(out, text)
+        if as_json:
+            where = None if out is None else str(out)
+            print(dumps({"rows": n, "out": where, "predictions": predicted}, indent=None))
+        elif out is None:
+            sys.stdout.write(text)
+        else:
+            say(f"{n:,} rows predicted: {out}")
+
+
+@app.command()
+def compare(
+    data: Data,
+    target: Target,
+    features: Features = None,
+    hidden: Hidden = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Compare only this; may be repeated.")
+    ] = None,
+    noise_std: NoiseStd = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the table (CSV, JSON).")] = None,
+    force: Force = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare the feasible methods: scores by cross-validation, and log evidence."""
+    with manners(debug):
+        options = _options(hidden, "auto", noise_std, seed, len(target))
+        from sbnn import tables
+
+        frame = tables.read(data, target, _names(features))
+        from sbnn import comparison_table as comparison
+        from sbnn import folder, validation
+
+        inputs = [name for name in frame.columns if name not in set(target)]
+        reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(target))
+        chosen = comparison.choose(method, reasons)
+        if out is not None:
+            folder.check_free(out, force, comparison.FILES)
+        y = frame[target].to_numpy()
+        with show_steps(quiet=as_json) as steps:
+            records = validation.compare_methods(
+                chosen, options, frame[inputs], y, folds, steps.step, steps.on_fold
+            )
+        summary = comparison.summary(records, reasons, data, target, inputs, options, folds, len(y))
+        if out is not None:
+            comparison.write(summary, out)
+        if as_json:
+            print(folder.dumps(summary, indent=None))
+            return
+        for line in comparison.lines(summary):
+            say(line)
+        if out is not None:
+            say(f"written: {out / 'compare.csv'}")
+
+
+@app.command()
+def report(model: Folder, as_json: Json = False, debug: Debug = False) -> None:
+    """Write the report of a fit again."""
+    with manners(debug):
+        from sbnn import folder
+        from sbnn.report import write
+
+        path = write(folder.load(model), model)
+        if as_json:
+            print(folder.dumps({"report": str(path)}, indent=None))
+        else:
+            say(f"report: {path}")
+
+
+@app.command()
 def paper(
     quick: Annotated[bool, typer.Option(help="Fewer particles: minutes instead of more.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise in the data.")] = 0,
@@ -41,36 +233,71 @@ def paper(
         "paper-results"
     ),
     force: Annotated[bool, typer.Option(help="Recompute parts that are there already.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Run the whole study: five methods on the boxcar data, tables, figures and a report."""
-    if out.exists() and not out.is_dir():
-        _fail(f"{out} is a file; give a folder with --out.", code=2)
-    from sbnn import paper as study_module
-    from sbnn.paper_report import write_report
+    with manners(debug, interrupted="interrupted; finished parts are kept."):
+        if out.exists() and not out.is_dir():
+            raise UsageProblem(f"{out} is a file; give a folder with --out.")
+        from sbnn import paper as study_module
+        from sbnn.paper_report import write_report
 
-    study_module.use_all_cores()
-    study = study_module.run(out, seed=seed, quick=quick, force=force, say=_say)
-    _say("writing tables and figures")
-    report = write_report(study, out)
-    for claim in study_module.claims(study):
-        _say(f"  {'holds         ' if claim.holds else 'does NOT hold '} {claim.claim}")
-        _say(f"                 measured: {claim.measured}")
-    _say(f"report: {report}")
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
+        study_module.use_all_cores()
+        study = study_module.run(out, seed=seed, quick=quick, force=force, say=say)
+        say("writing tables and figures")
+        report, claims = write_report(study, out)
+        for claim in claims:
+            say(f"  {'holds         ' if claim.holds else 'does NOT hold '} {claim.claim}")
+            say(f"                 measured: {claim.measured}")
+        say(f"report: {report}")
 
 
-def _fail(message: str, code: int = 1) -> None:
-    print(f"sbnn: {message}", file=sys.stderr)
-    raise typer.Exit(code)
+# -------------------------------------------------------------------------------------- options
+def _names(text: str | None) -> list[str] | None:
+    """a,b → ["a", "b"]; a name with a comma may stand in quotation marks."""
+    if text is None:
+        return None
+    import csv
+
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not names or "" in names:
+        raise UsageProblem(f"--features takes names of columns, as a,b,c; got {text!r}.")
+    return names
+
+
+def _options(hidden, method, noise_std, seed: int, n_targets: int) -> dict[str, Any]:
+    """Options of the estimator."""
+    methods = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
+    if method not in methods:
+        raise UsageProblem(f"--method must be one of {', '.join(methods)}; got {method!r}.")
+    noise: Any = None
+    if noise_std is not None:
+        noise = _list(noise_std, float, "--noise-std takes numbers above zero, as 0.1")
+        if not all(0 < value < float("inf") for value in noise):
+            raise UsageProblem(f"--noise-std takes numbers above zero; got {noise_std!r}.")
+        if len(noise) not in (1, n_targets):
+            raise UsageProblem(f"--noise-std: {len(noise)} numbers for {n_targets} target(s).")
+        noise = noise[0] if len(noise) == 1 else noise
+    widths: Any = "default" if hidden is None else hidden.strip()
+    if widths not in ("default", "auto"):
+        widths = tuple(_list(widths, int, "--hidden takes 20, or 15,10, or auto"))
+        if not all(1 <= width <= 1000 for width in widths):
+            raise UsageProblem(f"--hidden takes widths from 1 to 1000; got {hidden!r}.")
+    return {
+        "hidden_layer_sizes": widths,
+        "method": method,
+        "noise_std": noise,
+        "random_state": seed,
+    }
+
+
+def _list(text: str, kind, usage: str) -> list:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageProblem(f"{usage}; got {printable(text)!r}.") from None
 
 
 def main() -> None:
-    """Entry point: errors of the data or the usage are one line, not a traceback."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        print("sbnn: interrupted; finished parts are kept.", file=sys.stderr)
-        raise SystemExit(130) from None
+    """Entry point."""
+    app()

@@ -1,0 +1,300 @@
+"""Fit folders: a model, what it was fitted to, how it scores, and its report; whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sbnn import __version__
+from sbnn.estimator import SparseBNNRegressor
+from sbnn.results import load as load_model
+from sbnn.tables import TableError
+from sbnn.validation import HeldOut, held_out, samples
+
+MODEL, FIT, DATA, HELD_OUT, REPORT = (
+    "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
+)  # fmt: skip
+FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
+FORMAT = 1
+Step = Callable[[str], None]
+Folds = Callable[[int, int], None]
+
+
+@dataclass
+class Fit:
+    """A fitted model with everything its report shows."""
+
+    model: SparseBNNRegressor
+    features: list[str]
+    targets: list[str]
+    data: pd.DataFrame  # features, then targets; the index is the line of the file
+    held_out: HeldOut
+    record: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def x(self) -> pd.DataFrame:
+        return self.data[self.features]
+
+    @property
+    def y(self) -> np.ndarray:
+        """Shape (n, n_outputs)."""
+        return self.data[self.targets].to_numpy()
+
+    @property
+    def scores(self) -> dict[str, list[float]]:
+        return self.held_out.scores()
+
+
+def fit(
+    data: pd.DataFrame,
+    features: Sequence[str],
+    targets: Sequence[str],
+    options: dict[str, Any],
+    source: str | Path | None = None,
+    command: str = "",
+    step: Step = lambda text: None,
+    on_fold: Folds | None = None,
+    on_stage: Callable[[Any], None] | None = None,
+) -> Fit:
+    """Fit a model to a table and score it on rows it did not see."""
+    x = data[list(features)]
+    y = data[list(targets)].to_numpy()
+    flat = y[:, 0] if len(targets) == 1 else y
+    model = SparseBNNRegressor(**options)
+    if on_stage is not None and samples(options, x.shape[1], y.shape[1]):
+        model.set_params(method_options={"progress": on_stage})
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(x, flat)
+        model.set_params(method_options=None)
+        seconds = time.perf_counter() - started
+        step(f"fitted by {model.method_used_} in {seconds:.1f} s ({model.method_reason_})")
+        scored = held_out(
+            model,
+            lambda: SparseBNNRegressor(**options),
+            x,
+            y,
+            options["random_state"] or 0,
+            on_fold,
+        )
+    messages = list(dict.fromkeys(str(w.message) for w in caught if _for_users(w)))
+    out = Fit(model, list(features), list(targets), data, scored)
+    out.record = _record(out, options, source, command, seconds, messages)
+    return out
+
+
+def _for_users(warning: warnings.WarningMessage) -> bool:
+    return not issubclass(
+        warning.category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning
+    )
+
+
+def _record(fitted: Fit, options, source, command, seconds, messages) -> dict[str, Any]:
+    model = fitted.model
+    run: dict[str, Any] = {}
+    result = getattr(model, "result_", None)
+    if result is not None:
+        run = {
+            "verified": result.verified,
+            "evidence_gap": result.evidence_gap,
+            "log_evidence_error": result.log_evidence_error,
+            "converged": bool(result.converged),
+            "reason": result.reason,
+            "n_evaluations": int(result.n_evaluations),
+            "messages": list(result.messages),
+            "stages": _records(result.history.get("stages")),
+            "newton": _records(result.history.get("newton")),
+            "optima": _records(result.optima),
+        }
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "command": command,
+        "data": {
+            "file": None if source is None else Path(source).name,
+            "sha256": None if source is None else _digest(Path(source)),
+            "rows": len(fitted.data),
+        },
+        "features": fitted.features,
+        "targets": fitted.targets,
+        "options": _plain(options),
+        "method": model.method_used_,
+        "method_reason": model.method_reason_,
+        "seconds": seconds,
+        "log_evidence": model.log_evidence_,
+        "noise_std": np.atleast_1d(model.noise_std_).tolist(),
+        "feature_relevance": dict(zip(fitted.features, model.feature_relevance_.tolist())),
+        "n_parameters": model.n_parameters_,
+        "n_parameters_kept": model.n_parameters_kept_,
+        "validation": fitted.held_out.how,
+        "scores": {
+            target: {name: values[k] for name, values in fitted.scores.items()}
+            for k, target in enumerate(fitted.targets)
+        },
+        "warnings": messages,
+        "run": run,
+    }
+
+
+def _records(table: pd.DataFrame | None) -> list[dict[str, Any]]:
+    return [] if table is None else _plain(table.to_dict("records"))
+
+
+def _plain(value: Any) -> Any:
+    """Values as JSON knows them; NaN and ±inf become None."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def dumps(value: Any, indent: int | None = 1) -> str:
+    """Strict JSON: no NaN."""
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ------------------------------------------------------------------------------ write and read
+def check_free(out: Path, force: bool, files: frozenset[str] = FILES) -> None:
+    """Refuse to overwrite, and with `force` to delete what is not ours."""
+    if not out.exists() and not out.is_symlink():
+        return
+    if not out.is_dir() or out.is_symlink():
+        raise TableError(f"{out} is not a folder; give another name with --out.")
+    here = {path.name for path in out.iterdir()}
+    if here and not force:
+        raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
+    foreign = sorted(here - files)
+    if foreign:
+        raise TableError(
+            f"{out} holds {foreign[0]!r}, which sbnn did not write; it is not replaced. "
+            "Give another --out."
+        )
+
+
+@contextlib.contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A temporary folder beside `out` that takes its place at the end, or vanishes."""
+    out = out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    aside = temporary.with_name(temporary.name + ".old")
+    try:
+        temporary.chmod(0o755)
+        yield temporary
+        if out.exists():
+            out.rename(aside)
+        try:
+            temporary.rename(out)
+        except BaseException:
+            if aside.exists():
+                aside.rename(out)
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def save(fitted: Fit, folder: Path) -> None:
+    """Model, record, training table and held-out predictions; the report comes from `report`."""
+    fitted.model.save(folder / MODEL)
+    fitted.data.to_csv(folder / DATA)
+    write_text(folder / FIT, dumps(fitted.record) + "\n")
+    values = asdict(fitted.held_out)
+    columns = {"row": values.pop("rows")}
+    how = values.pop("how")
+    assert how == fitted.record["validation"]
+    for name, value in values.items():
+        for k in range(len(fitted.targets)):
+            columns[f"{name}_{k + 1}"] = value[:, k]
+    pd.DataFrame(columns).to_csv(folder / HELD_OUT, index=False)
+
+
+def record(folder: Path) -> dict[str, Any]:
+    """What was fitted to what; a TableError when this is no fit folder."""
+    if not folder.is_dir():
+        raise TableError(f"{folder} is not a folder; give one that 'sbnn fit' wrote.")
+    if not (folder / FIT).is_file() or not (folder / MODEL).is_file():
+        raise TableError(f"{folder} has no {FIT} and {MODEL}; give a folder that 'sbnn fit' wrote.")
+    try:
+        found = json.loads((folder / FIT).read_text(encoding="utf-8"))
+        version = found["format"]
+        _ = found["features"], found["targets"], found["validation"]
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise TableError(f"{folder / FIT} is damaged: {type(error).__name__} {error}.") from error
+    if version > FORMAT:
+        raise TableError(
+            f"{folder} was written by sbnn {found.get('version')}; this is {__version__}. Upgrade."
+        )
+    return found
+
+
+def model_of(folder: Path) -> SparseBNNRegressor:
+    try:
+        model = load_model(folder / MODEL)
+    except (OSError, ValueError, KeyError) as error:
+        text = str(error).splitlines() or [type(error).__name__]
+        raise TableError(f"{folder / MODEL} cannot be read: {text[0]}") from error
+    if not isinstance(model, SparseBNNRegressor):
+        raise TableError(f"{folder / MODEL} is not a fitted model.")
+    return model
+
+
+def load(folder: Path) -> Fit:
+    """The fit that a folder holds."""
+    found = record(folder)
+    for name in (DATA, HELD_OUT):
+        if not (folder / name).is_file():
+            raise TableError(f"{folder} has no {name}, which the report needs.")
+    exact: dict[str, Any] = {"float_precision": "round_trip"}
+    data = pd.read_csv(folder / DATA, index_col=0, **exact)
+    data.columns = pd.Index([*found["features"], *found["targets"]])
+    table = pd.read_csv(folder / HELD_OUT, **exact)
+    names = ("y", "mean", "std", "lower", "upper", "pit", "log_density", "crps")
+    arrays = {
+        name: np.column_stack([table[f"{name}_{k + 1}"] for k in range(len(found["targets"]))])
+        for name in names
+    }
+    rows = table["row"].to_numpy()
+    held = HeldOut(found["validation"], rows, **arrays)
+    return Fit(model_of(folder), found["features"], found["targets"], data, held, found)

@@ -1,0 +1,301 @@
+"""The report of one fit: a verdict in words, figures and tables on one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sbnn import report_figures as figures
+from sbnn.fitted import LaplacePosterior
+from sbnn.folder import REPORT, Fit, write_text
+from sbnn.plots import TITLES
+
+# Inputs below this share of the prediction's sensitivity are called irrelevant.
+IRRELEVANT = 0.01
+
+
+class Sentence(NamedTuple):
+    """A statement of the verdict: "good", "bad" or "plain"."""
+
+    tone: str
+    text: str
+
+
+def write(fitted: Fit, folder: Path) -> Path:
+    """Write the page into the folder of the fit and return its path."""
+    path = folder / REPORT
+    write_text(path, render(fitted))
+    return path
+
+
+def render(fitted: Fit) -> str:
+    """The page; everything that comes from the user's table is escaped by the template."""
+    from jinja2 import Environment, PackageLoader, select_autoescape
+
+    environment = Environment(
+        loader=PackageLoader("sbnn"), autoescape=select_autoescape(default=True)
+    )
+    environment.filters["number"] = number
+    one_input = len(fitted.features) == 1
+    model = fitted.model
+    return environment.get_template("fit.html").render(
+        fit=fitted,
+        record=fitted.record,
+        method=TITLES.get(model.method_used_, model.method_used_),
+        sentences=verdict(fitted),
+        warnings=cautions(fitted),
+        scores=fitted.scores,
+        curves=figures.curves(fitted) if one_input else figures.partial_dependence(fitted),
+        observed=figures.observed(fitted),
+        calibration=figures.calibration(fitted),
+        pairs=figures.pairs(fitted),
+        optimisation=figures.optimisation(fitted),
+        graph=figures.network_graph(fitted),
+        relevance=_relevance(fitted),
+        optima=_optima(fitted),
+        parameters=_parameters(fitted),
+        mixture_size=len(model.optima_),
+        sampled=not isinstance(model._posterior, LaplacePosterior),
+        one_input=one_input,
+    )
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number for people: three digits, a true minus, – for what is unknown."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}".replace("-", "−")
+    if isinstance(value, float | np.floating):
+        if np.isinf(value):
+            return "∞" if value > 0 else "−∞"
+        text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.{digits}g}"
+        return text.replace("-", "−")
+    return str(value)
+
+
+# -------------------------------------------------------------------------------------- verdict
+def verdict(fitted: Fit) -> list[Sentence]:
+    """How good, how sure, what was pruned, verified or not."""
+    out = [_goodness(fitted, k) for k in range(len(fitted.targets))]
+    out += [_sureness(fitted, k) for k in range(len(fitted.targets))]
+    out += [_sparsity(fitted), *_inputs(fitted), _verified(fitted)]
+    return out
+
+
+def _goodness(fitted: Fit, k: int) -> Sentence:
+    r2, rmse = fitted.scores["r2"][k], fitted.scores["rmse"][k]
+    name = fitted.targets[k]
+    if np.isnan(r2):
+        return Sentence("plain", f"“{name}” is the same in every row; there is nothing to explain.")
+    error = f"its typical error is {number(rmse)}, where “{name}” itself varies by "
+    error += f"{number(float(fitted.held_out.y[:, k].std()))}"
+    if r2 < 0.05:
+        return Sentence("bad", f"In rows it did not see, the model predicts “{name}” hardly better "
+                        f"than the mean does: {error}.")  # fmt: skip
+    degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
+    return Sentence(
+        "good" if r2 > 0.7 else "plain",
+        f"The model explains {degree} of “{name}” in rows it did not see ({100 * r2:.1f} % of the "
+        f"variance): {error}.",
+    )
+
+
+def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
+    """Shares of n rows inside right intervals, central 95 % of the binomial distribution."""
+    from scipy.stats import binom
+
+    low, high = binom.ppf([0.025, 0.975], n, level) / n
+    return float(low), float(high)
+
+
+def _sureness(fitted: Fit, k: int) -> Sentence:
+    share, n = fitted.scores["coverage_95"][k], len(fitted.held_out.rows)
+    low, high = coverage_range(n)
+    noise = np.atleast_1d(fitted.model.noise_std_)[k]
+    start = f"95 % intervals for “{fitted.targets[k]}” held {100 * share:.1f} % of {n:,} such rows"
+    known = "given" if fitted.model.noise_std is not None else "found"
+    end = f" The noise is {known} to be {number(float(noise))} (standard deviation)."
+    if share < low:
+        return Sentence("bad", f"{start}: the model is surer than it should be; widen them.{end}")
+    if share > high:
+        return Sentence("plain", f"{start}: the intervals are wider than they need to be.{end}")
+    return Sentence("good", f"{start}, as many as they should.{end}")
+
+
+def _sparsity(fitted: Fit) -> Sentence:
+    model = fitted.model
+    total, gone = model.network_.n_parameters, int(figures.pruned(fitted).sum())
+    size = "-".join(map(str, model.network_.sizes))
+    if np.isnan(model.relevance_).all() or model.method_used_ == "laplace":
+        return Sentence("plain", f"All {total} parameters of the {size} network are kept: this "
+                        "method does not prune.")  # fmt: skip
+    text = f"Of the {total} parameters of the {size} network {total - gone} are kept; "
+    text += f"{gone} were pruned: the data do not ask for them."
+    if len(model.optima_) > 1:
+        text += (
+            f" The prediction averages {len(model.optima_)} such optima, which keep "
+            f"{model.n_parameters_kept_:.0f} of {model.n_parameters_:.0f} on average."
+        )
+    if gone == total:
+        return Sentence("bad", f"All {total} parameters were pruned: the prediction is a constant.")
+    return Sentence("plain", text)
+
+
+def _inputs(fitted: Fit) -> list[Sentence]:
+    shares = fitted.model.feature_relevance_
+    if len(shares) == 1:
+        return []
+    order = np.argsort(-shares)
+    names = [
+        f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)"
+        for j in order[:3]
+        if shares[j] >= IRRELEVANT
+    ]
+    idle = [fitted.features[j] for j in range(len(shares)) if shares[j] < IRRELEVANT]
+    text = "The prediction follows no input."
+    if names:
+        text = f"The prediction follows {_list(names)}{' most' if len(shares) > 3 else ''}."
+    if idle:
+        shown = [f"“{name}”" for name in idle[:6]]
+        more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""
+        text += f" Next to no influence (below 1 %): {', '.join(shown)}{more}."
+    return [Sentence("plain", text)]
+
+
+def _verified(fitted: Fit) -> Sentence:
+    run = fitted.record.get("run", {})
+    value = f"log evidence {number(fitted.model.log_evidence_, 5)}"
+    if not run:
+        return Sentence(
+            "plain",
+            f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum. The "
+            "scores on unseen rows do not depend on it.",
+        )
+    value += f" ± {number(run['log_evidence_error'], 2)}"
+    if run["verified"] is None:
+        return Sentence("plain", f"Sampled directly, so there is nothing to verify: {value}.")
+    gap = number(run["evidence_gap"], 2)
+    if run["verified"]:
+        return Sentence("good", f"Verified: the {value} was computed exactly at the optimum; the "
+                        f"estimate that led there was off by {gap}.")  # fmt: skip
+    return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
+                    f"{gap}; the precisions α, and what was pruned, may be wrong.")  # fmt: skip
+
+
+def _list(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def cautions(fitted: Fit) -> list[str]:
+    """What a careful reader should know before trusting the numbers."""
+    out, data, n = [], fitted.data, len(fitted.data)
+    constant = [name for name in fitted.features if np.ptp(data[name].to_numpy()) == 0]
+    if constant:
+        out.append(f"The same value in every row: {', '.join(f'“{c}”' for c in constant[:8])}.")
+    if n < 30:
+        out.append(f"Only {n} rows: the scores on unseen rows are rough.")
+    repeated = int(data.duplicated().sum())
+    if repeated:
+        out.append(
+            f"{repeated} rows repeat another one exactly; scores on unseen rows may look too good."
+        )
+    noise = np.atleast_1d(fitted.model.noise_std_)
+    residual = np.sqrt(((fitted.held_out.y - fitted.held_out.mean) ** 2).mean(axis=0))
+    for k, name in enumerate(fitted.targets):
+        if noise[k] > 1.5 * residual[k] > 0:
+            out.append(
+                f"The noise of “{name}” ({number(float(noise[k]))}) is far above the errors on "
+                f"unseen rows ({number(float(residual[k]))}): the intervals are too wide."
+            )
+    table = fitted.model.optima_
+    if "converged" in table and not table["converged"].all():
+        stopped = int((~table["converged"]).sum())
+        out.append(
+            f"{stopped} of {len(table)} optima were stopped by the limit of iterations before "
+            "their evidence settled."
+        )
+    run = fitted.record.get("run", {})
+    if run and not run["converged"]:
+        out.append(f"The sampler says: {run['reason']}.")
+    return [*out, *run.get("messages", []), *fitted.record.get("warnings", [])]
+
+
+# --------------------------------------------------------------------------------------- tables
+def _relevance(fitted: Fit) -> list[dict[str, Any]]:
+    shares, spread = fitted.model.feature_relevance_, fitted.model.feature_relevance_std_
+    order = np.argsort(-shares, kind="stable")[:60]
+    return [
+        {
+            "name": fitted.features[j],
+            "share": float(shares[j]),
+            "percent": f"{100 * min(max(float(shares[j]), 0.0), 1.0):.2f}",
+            "text": f"{100 * shares[j]:.1f} ± {100 * spread[j]:.1f} %",
+        }
+        for j in order
+    ]
+
+
+def _optima(fitted: Fit) -> dict[str, Any]:
+    """Columns and rows of the table of optima."""
+    run = fitted.record.get("run", {})
+    titles = {
+        "hidden_layer_sizes": "hidden",
+        "log_evidence": "log evidence",
+        "log_evidence_error": "± ",
+        "weight": "weight",
+        "share": "weight",
+        "n_kept": "kept",
+        "n_parameters": "of",
+        "iterations": "iterations",
+        "converged": "converged",
+        "origin": "found from",
+        "gap": "estimate − exact",
+    }
+    records = run["optima"] if run.get("optima") else fitted.model.optima_.to_dict("records")
+    columns = [c for c in titles if records and c in records[0]]
+    shift = fitted.model.log_evidence_ - records[0].get("log_evidence", fitted.model.log_evidence_)
+    rows = []
+    for record in records[:40]:
+        cells = []
+        for c in columns:
+            value = record[c]
+            if c == "log_evidence":  # in the units of y, as everywhere else
+                value = f"{value + shift:.2f}".replace("-", "−")
+            elif c == "hidden_layer_sizes":
+                value = "-".join(map(str, value)) or "none"
+            cells.append(number(value))
+        rows.append(cells)
+    return {"titles": [titles[c] for c in columns], "rows": rows, "n": len(records)}
+
+
+def _parameters(fitted: Fit) -> list[dict[str, Any]]:
+    """Every parameter of the best network, with plain numbers to sort by."""
+    table, gone = fitted.model.summary(), figures.pruned(fitted)
+    ends = figures._ends(fitted.model.network_)
+    out = []
+    for k, (name, row) in enumerate(table.iterrows()):
+        layer, i, j = ends[k]
+        start, end = figures._node(fitted, layer, i), figures._node(fitted, layer + 1, j)
+        cells = [float(row[c]) for c in ("mean", "std", "log_alpha", "relevance")]
+        out.append(
+            {
+                "name": name,
+                "place": k,
+                "path": f"{'bias' if i < 0 else start} → {end}",
+                "kept": "pruned" if gone[k] else "kept",
+                "cells": [{"sort": _sortable(v), "text": number(v)} for v in cells],
+            }
+        )
+    return out
+
+
+def _sortable(value: float) -> str:
+    """A number JavaScript sorts; unknown values come last."""
+    if np.isnan(value):
+        return "-1e309"
+    return "1e309" if np.isinf(value) else f"{value:.6g}"

@@ -1,0 +1,369 @@
+"""Figures of a fit's report: predictions, partial dependence, calibration, pairs, the network."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from sbnn.fitted import LaplacePosterior
+from sbnn.folder import Fit
+from sbnn.plots import BEFORE, COLOURS, DATA, TRUTH, _figure, plot_pairs
+
+N_INPUTS_SHOWN = 9
+N_PAIRS = 5
+MAX_PRUNED, MAX_EDGES, MAX_NODES = 150, 1200, 40
+PRUNED_BELOW = 0.1
+
+
+class Shown(NamedTuple):
+    """A figure of the page."""
+
+    title: str
+    caption: str
+    source: str  # a data: address
+
+
+def short(name: str, length: int = 28) -> str:
+    """A column's name on one line that fits into a figure."""
+    name = " ".join(str(name).split())
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def colour(fitted: Fit) -> str:
+    return COLOURS.get(fitted.model.method_used_, "#0072B2")
+
+
+def embed(figure, title: str, caption: str, dpi: int = 110) -> Shown:
+    """The figure as a PNG inside the page."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # glyphs of a column's name that the font does not have
+        figure.savefig(buffer, format="png", dpi=dpi)
+    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return Shown(title, caption, source)
+
+
+def _label(ax, **texts: str) -> None:
+    """Labels that are shown as they are: a $ in a column's name is no formula."""
+    for axis, text in texts.items():
+        getattr(ax, f"set_{axis}")(short(text), parse_math=False)
+
+
+def _by_output(values: np.ndarray) -> np.ndarray:
+    """Draws as (m, n_outputs, n_draws)."""
+    return values[:, None, :] if values.ndim == 2 else values
+
+
+def _columns(values: np.ndarray) -> np.ndarray:
+    return values[:, None] if values.ndim == 1 else values
+
+
+# ---------------------------------------------------------------------------------- predictions
+def curves(fitted: Fit) -> list[Shown]:
+    """One input: the function and new observations over the range of the data and a bit beyond."""
+    name = fitted.features[0]
+    x = fitted.x[name].to_numpy()
+    pad = 0.15 * (np.ptp(x) or 1.0)
+    grid = np.linspace(x.min() - pad, x.max() + pad, 300)
+    frame = pd.DataFrame({name: grid})
+    mean, interval = fitted.model.predict(frame, return_interval=0.95)
+    draws = _by_output(fitted.model.sample_y(frame, 400, random_state=0, noise=False))
+    mean, out = _columns(mean), []
+    interval = interval[:, None, :] if interval.ndim == 2 else interval
+    for k, target in enumerate(fitted.targets):
+        figure = _figure(figsize=(9, 4.4))
+        ax = figure.add_subplot()
+        low, high = np.quantile(draws[:, k], [0.025, 0.975], axis=1)
+        tone = colour(fitted)
+        ax.fill_between(grid, *interval[:, k].T, color=tone, alpha=0.16, lw=0,
+                        label="95 % of new observations")  # fmt: skip
+        ax.fill_between(grid, low, high, color=tone, alpha=0.38, lw=0, label="95 % band of f(x)")
+        ax.plot(grid, mean[:, k], color=tone, lw=1.9, label="mean")
+        ax.plot(x, fitted.y[:, k], "o", color=DATA, ms=3.5, mfc="none", label="data")
+        for edge in (x.min(), x.max()):
+            ax.axvline(edge, color=BEFORE, lw=0.8, ls=":")
+        _label(ax, xlabel=name, ylabel=target)
+        ax.legend(frameon=False, fontsize=9)
+        text = (
+            "Mean, the band that holds the function with 95 % probability, and the wider band for "
+            "new observations, noise included. Dotted lines: where the data end."
+        )
+        out.append(embed(figure, f"{target} as a function of {name}", text))
+    return out
+
+
+def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[Shown]:
+    """Several inputs: the mean prediction when one input is set and the others stay as they are."""
+    order = np.argsort(-fitted.model.feature_relevance_, kind="stable")[:N_INPUTS_SHOWN]
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(fitted.x))[:n_rows]
+    base = fitted.x.iloc[rows]
+    grids, bands = [], []
+    for j in order:
+        name = fitted.features[j]
+        low, high = np.quantile(fitted.x[name], [0.01, 0.99])
+        grid = np.linspace(low, high, n_grid)
+        frame = pd.concat([base.assign(**{name: value}) for value in grid], ignore_index=True)
+        draws = _by_output(fitted.model.sample_y(frame, 150, random_state=0, noise=False))
+        means = draws.reshape(n_grid, len(base), *draws.shape[1:]).mean(axis=1)
+        grids.append(grid)
+        bands.append(means)  # (n_grid, n_outputs, n_draws)
+    out = []
+    for k, target in enumerate(fitted.targets):
+        n_columns = 2 if len(order) == 4 else min(3, len(order))
+        n_lines = -(-len(order) // n_columns)
+        figure = _figure(figsize=(3.3 * n_columns + 0.6, 2.6 * n_lines))
+        axes = figure.subplots(n_lines, n_columns, squeeze=False, sharey=True)
+        for ax in axes.flat[len(order) :]:
+            ax.set_axis_off()
+        for ax, j, grid, means in zip(axes.flat, order, grids, bands):
+            low, high = np.quantile(means[:, k], [0.025, 0.975], axis=1)
+            ax.fill_between(grid, low, high, color=colour(fitted), alpha=0.3, lw=0)
+            ax.plot(grid, means[:, k].mean(axis=1), color=colour(fitted), lw=1.8)
+            values = fitted.x.iloc[:, j].to_numpy()
+            marks = np.quantile(values, np.linspace(0, 1, 21))
+            ax.plot(marks, np.zeros(21), "|", color=DATA, ms=7, transform=ax.get_xaxis_transform())
+            _label(ax, xlabel=fitted.features[j])
+        for ax in axes[:, 0]:
+            _label(ax, ylabel=target)
+        text = (
+            "The prediction, averaged over the rows of the table, when one input is set to a value "
+            "and the others stay; with the 95 % band of the average. Ticks: quantiles of the data."
+        )
+        if len(fitted.features) > len(order):
+            text += f" The {len(order)} most relevant of {len(fitted.features)} inputs."
+        out.append(embed(figure, f"{target} against each input", text))
+    return out
+
+
+def observed(fitted: Fit) -> list[Shown]:
+    """Predicted against observed, for rows the predicting fit did not see."""
+    held, out = fitted.held_out, []
+    rows = np.random.default_rng(0).permutation(len(held.rows))[:600]
+    for k, target in enumerate(fitted.targets):
+        figure = _figure(figsize=(5.6, 4.6))
+        ax = figure.add_subplot()
+        y, mean = held.y[rows, k], held.mean[rows, k]
+        low, high = held.lower[rows, k], held.upper[rows, k]
+        error = np.maximum(np.stack([mean - low, high - mean]), 0)
+        ax.errorbar(y, mean, yerr=error, fmt="none", ecolor=colour(fitted), alpha=0.25, lw=0.9)
+        missed = (y < low) | (y > high)
+        ax.plot(y[~missed], mean[~missed], "o", color=colour(fitted), ms=3.5, label="inside")
+        ax.plot(y[missed], mean[missed], "x", color="#D55E00", ms=6, mew=1.6, label="outside")
+        ends = [min(y.min(), mean.min()), max(y.max(), mean.max())]
+        ax.plot(ends, ends, color=TRUTH, lw=1, ls="--")
+        ax.set(xlabel="observed", ylabel="predicted")
+        ax.legend(title="95 % interval", frameon=False, fontsize=9)
+        text = (
+            f"Mean and 95 % interval against what was observed; {held.how}. "
+            f"{missed.sum()} of {len(rows)} lie outside their interval."
+        )
+        out.append(embed(figure, f"{target}: predicted against observed", text))
+    return out
+
+
+# ---------------------------------------------------------------------------------- calibration
+def calibration(fitted: Fit) -> list[Shown]:
+    """PIT histogram, and observed against nominal coverage of central intervals."""
+    held, out = fitted.held_out, []
+    levels = np.linspace(0.02, 0.98, 49)
+    for k, target in enumerate(fitted.targets):
+        pit = held.pit[:, k]
+        n = len(pit)
+        figure = _figure(figsize=(9, 3.5))
+        left, right = figure.subplots(1, 2)
+        bins = int(np.clip(n // 8, 4, 20))
+        left.hist(pit, bins=np.linspace(0, 1, bins + 1), color=colour(fitted), alpha=0.75, ec="w")
+        expected, spread = n / bins, 1.96 * np.sqrt(n / bins * (1 - 1 / bins))
+        left.axhspan(max(expected - spread, 0), expected + spread, color=BEFORE, alpha=0.3, lw=0)
+        left.axhline(expected, color=TRUTH, lw=1, ls="--")
+        left.set(xlabel="PIT: where the observation falls, 0 to 1", ylabel="rows")
+        inside = [(np.abs(pit - 0.5) <= level / 2).mean() for level in levels]
+        spread = 1.96 * np.sqrt(levels * (1 - levels) / n)
+        right.fill_between(levels, levels - spread, levels + spread, color=BEFORE, alpha=0.3, lw=0)
+        right.plot([0, 1], [0, 1], color=TRUTH, lw=1, ls="--")
+        right.plot(levels, inside, color=colour(fitted), lw=2)
+        right.set(xlabel="probability claimed", ylabel="share of rows inside", xlim=(0, 1),
+                  ylim=(0, 1))  # fmt: skip
+        text = (
+            "Left: flat within the grey band when the predicted distributions are right; a hump in "
+            "the middle means too wide, horns at the ends too narrow. Right: on the diagonal when "
+            f"intervals hold what they claim. {held.how[0].upper()}{held.how[1:]}."
+        )
+        out.append(embed(figure, f"Calibration of {target}", text))
+    return out
+
+
+# ------------------------------------------------------------------------- posterior, evidence
+def pairs(fitted: Fit) -> Shown | None:
+    """Pairwise posterior of the most relevant parameters of the best optimum."""
+    model = fitted.model
+    posterior = model._posterior
+    gamma = np.nan_to_num(model.relevance_, nan=0.0)
+    mean, _ = posterior.mean_and_std
+    if isinstance(posterior, LaplacePosterior):
+        best = posterior.best
+        if best.precision is None or len(best.active) < 2:
+            return None
+        draws = np.repeat(mean[:, None], 1500, axis=1)
+        draws[best.active] += best.precision.draw(np.random.default_rng(0), 1500)
+        phi = draws.T
+    else:
+        phi = posterior.phi
+    varied = np.flatnonzero(phi.std(axis=0) > 0)
+    top = np.sort(varied[np.argsort(-gamma[varied], kind="stable")][:N_PAIRS])
+    if len(top) < 2:
+        return None
+    figure = plot_pairs([phi[:, top]], [model.network_.labels[k] for k in top],
+                        colours=[colour(fitted)])  # fmt: skip
+    text = (
+        "Marginals and pairs of draws, in standardised units. Thin ridges are combinations of "
+        "weights that the data do not tell apart."
+    )
+    return embed(figure, "Posterior of the parameters of largest relevance", text)
+
+
+def optimisation(fitted: Fit) -> Shown | None:
+    """How the best optimum was reached."""
+    run = fitted.record.get("run", {})
+    if isinstance(fitted.model._posterior, LaplacePosterior):
+        history = np.asarray(fitted.model._posterior.best.history, dtype=float)
+        label, what = "log evidence (standardised units)", "Evidence iterations of the best optimum"
+    else:
+        history = np.array([s["objective"] for s in run.get("newton", []) if "objective" in s])
+        label, what = "objective", "Newton iterations of the best start"
+    if history.ndim != 1 or len(history) < 2:
+        return None
+    figure = _figure(figsize=(7, 3))
+    ax = figure.add_subplot()
+    ax.plot(np.arange(1, len(history) + 1), history, "-", color=colour(fitted), lw=1.6)
+    ax.set(xlabel="iteration", ylabel=label)
+    low = np.quantile(history, 0.1)
+    ax.set_ylim(low - 0.05 * (history.max() - low) - 1e-9, None)
+    text = "Steps down are changes of the rules: from shared to separate precisions, or pruning."
+    return embed(figure, what, text)
+
+
+# ---------------------------------------------------------------------------------- the network
+def pruned(fitted: Fit) -> np.ndarray:
+    """Parameters the data do not ask for: α → ∞, or γ below 0.1 where it was sampled."""
+    model = fitted.model
+    if isinstance(model._posterior, LaplacePosterior):
+        return np.isinf(model.log_alpha_)
+    return np.nan_to_num(model.relevance_, nan=1.0) < PRUNED_BELOW
+
+
+def network_graph(fitted: Fit) -> dict[str, Any]:
+    """Nodes and edges of the best network in the coordinates of an SVG picture."""
+    model, sizes = fitted.model, fitted.model.network_.sizes
+    gamma = np.nan_to_num(model.relevance_, nan=1.0)
+    gone, names, summary = pruned(fitted), model.network_.names, model.summary()
+    ends = _ends(model.network_)
+    kept = [k for k in range(len(names)) if not gone[k]]
+    kept = sorted(kept, key=lambda k: -gamma[k])[:MAX_EDGES]
+    drawn = list(range(len(names))) if len(names) <= MAX_PRUNED else kept
+    layers = _drawn_nodes(sizes, [ends[k] for k in drawn])
+    # As far apart as there is room for: names of inputs need 22 units.
+    tallest = max(len(layer) for layer in layers)
+    step = 34.0 if tallest <= 20 else 22.0
+    height = max(tallest * step, 90.0) + 64
+    gap = 190.0
+    left, right = 190.0, 190.0
+    place: dict[tuple[int, int], tuple[float, float]] = {}
+    for layer, nodes in enumerate(layers):
+        top = 56 + (height - 64 - step * (len(nodes) - 1)) / 2 - 4
+        for row, j in enumerate(nodes):
+            place[layer, j] = (left + gap * layer, top + step * row)
+    for layer in range(len(sizes) - 1):
+        place[layer, -1] = (left + gap * layer + 0.42 * gap, 24.0)
+    edges = []
+    for k in sorted(drawn, key=lambda k: (not gone[k], gamma[k])):
+        layer, i, j = ends[k]
+        if (layer, i) not in place or (layer + 1, j) not in place:
+            continue
+        row = summary.iloc[k]
+        edges.append(
+            {
+                "from": place[layer, i],
+                "to": place[layer + 1, j],
+                "pruned": bool(gone[k]),
+                "bias": i < 0,
+                "width": 1.0 if gone[k] else 0.6 + 4.0 * float(gamma[k]),
+                "tip": f"{names[k]}: {_node(fitted, layer, i)} → {_node(fitted, layer + 1, j)}\n"
+                f"γ = {_number(model.relevance_[k])}, log α = {_number(model.log_alpha_[k])}"
+                f"{', pruned' if gone[k] else ''}\n"
+                f"value {_number(row['mean'])} ± {_number(row['std'])}",
+            }
+        )
+    starts = {edge["from"] for edge in edges}
+    nodes = [
+        {"x": at[0], "y": at[1], "kind": _kind(sizes, layer, j), "name": _node(fitted, layer, j)}
+        for (layer, j), at in place.items()
+        if j >= 0 or at in starts
+    ]
+    return {
+        "width": left + gap * (len(sizes) - 1) + right,
+        "height": height,
+        "edges": edges,
+        "nodes": nodes,
+        "n_drawn": len(edges),
+        "n_kept": int((~gone).sum()),
+        "n_parameters": len(names),
+        "all_drawn": len(drawn) == len(names),
+        "sizes": "-".join(map(str, sizes)),
+    }
+
+
+def _kind(sizes, layer: int, j: int) -> str:
+    if j < 0:
+        return "bias"
+    return {0: "input", len(sizes) - 1: "output"}.get(layer, "hidden")
+
+
+def _ends(network) -> list[tuple[int, int, int]]:
+    """(layer, from, to) of every parameter, counted from 0; a bias comes from −1."""
+    out: list[tuple[int, int, int]] = []
+    for layer, (n_in, n_out) in enumerate(zip(network.sizes, network.sizes[1:])):
+        out += [(layer, i, j) for j in range(n_out) for i in range(n_in)]
+        out += [(layer, -1, j) for j in range(n_out)]
+    return out
+
+
+def _drawn_nodes(sizes, ends) -> list[list[int]]:
+    """Per layer the nodes that are shown: all of them while few, else those with edges."""
+    counts: dict[tuple[int, int], int] = {}
+    for layer, i, j in ends:
+        for node in ((layer, i), (layer + 1, j)):
+            counts[node] = counts.get(node, 0) + 1
+    out = []
+    for layer, size in enumerate(sizes):
+        nodes = list(range(size))
+        if size > 12:
+            nodes = [j for j in nodes if (layer, j) in counts] or nodes[:1]
+            nodes = sorted(sorted(nodes, key=lambda j: -counts.get((layer, j), 0))[:MAX_NODES])
+        out.append(nodes)
+    return out
+
+
+def _node(fitted: Fit, layer: int, j: int) -> str:
+    last = len(fitted.model.network_.sizes) - 1
+    if j < 0:
+        return "1"
+    if layer == 0:
+        return fitted.features[j]
+    if layer == last:
+        return fitted.targets[j]
+    return f"neuron {j + 1}" if last == 2 else f"neuron {j + 1} of layer {layer}"
+
+
+def _number(value: float) -> str:
+    if np.isnan(value):
+        return "–"
+    if np.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.3g}".replace("-", "−")

@@ -1,0 +1,164 @@
+"""Manners of the command line: one-line errors, exit codes, progress, text fit for a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+class UsageProblem(Exception):
+    """Wrong usage; the text is one line for the user."""
+
+
+def printable(text: str) -> str:
+    """Without control characters: a column's name must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+
+
+def say(text: str) -> None:
+    print(printable(text), flush=True)
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    print(f"sbnn: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def command_line() -> str:
+    """The command as it could be typed again."""
+    return shlex.join(["sbnn", *sys.argv[1:]])
+
+
+@contextlib.contextmanager
+def manners(debug: bool, interrupted: str = "interrupted; nothing was written.") -> Iterator[None]:
+    """Errors become one line and an exit code: 2 for usage and data, 1 for failures."""
+    from sbnn.tables import TableError
+
+    try:
+        with _terminated_like_interrupted():
+            yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        complain(interrupted)
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        sys.stderr.close()
+        raise typer.Exit(0) from None
+    except (UsageProblem, TableError) as error:
+        _trace(debug)
+        complain(str(error))
+        raise typer.Exit(USAGE) from None
+    except MemoryError:
+        _trace(debug)
+        complain("out of memory; fit fewer rows, columns or neurons.")
+        raise typer.Exit(FAILED) from None
+    except OSError as error:
+        _trace(debug)
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}.")
+        raise typer.Exit(FAILED) from None
+    except Exception as error:
+        _trace(debug)
+        hint = "" if debug else " (--debug shows where)"
+        complain(f"failed: {type(error).__name__}: {error}{hint}")
+        raise typer.Exit(FAILED) from None
+
+
+def _trace(debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+
+
+@contextlib.contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM cleans up as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class Steps:
+    """Plain lines: what is being done, and every fold."""
+
+    def __init__(self, write) -> None:
+        self.write = write
+        self.started = time.perf_counter()
+        self.last_stage = 0.0
+
+    def step(self, text: str) -> None:
+        self.write(text)
+
+    def on_fold(self, done: int, total: int) -> None:
+        if done < total:
+            self.write(f"unseen rows: fold {done + 1} of {total}")
+
+    def on_stage(self, stage: Any) -> None:
+        now = time.perf_counter()
+        if now - self.last_stage > 10 or stage.beta >= 1:
+            self.last_stage = now
+            self.write(f"sampling: β {stage.beta:.4f}, acceptance {stage.acceptance:.2f}")
+
+
+class LiveSteps(Steps):
+    """A line that moves, with the time passed, and left where that is known."""
+
+    def __init__(self, display, task) -> None:
+        super().__init__(lambda text: None)
+        self.display, self.task = display, task
+        self.fold_started = time.perf_counter()
+
+    def step(self, text: str) -> None:
+        self.display.update(self.task, description=text)
+
+    def on_fold(self, done: int, total: int) -> None:
+        now = time.perf_counter()
+        if done == 0:
+            self.fold_started = now
+        text = f"unseen rows: fold {min(done + 1, total)} of {total}"
+        if done:
+            left = (now - self.fold_started) / done * (total - done)
+            text += f", about {left:.0f} s left"
+        self.display.update(self.task, description=text)
+
+    def on_stage(self, stage: Any) -> None:
+        text = f"sampling: β {stage.beta:.4f}, acceptance {stage.acceptance:.2f}"
+        self.display.update(self.task, description=text)
+
+
+@contextlib.contextmanager
+def show_steps(quiet: bool = False) -> Iterator[Steps]:
+    """Progress on stderr: alive on a terminal, plain lines elsewhere, none if `quiet` there."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+        with Progress(
+            *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        ) as display:
+            yield LiveSteps(display, display.add_task("", total=None))
+    elif quiet:
+        yield Steps(lambda text: None)
+    else:
+        yield Steps(lambda text: print(printable(text), file=sys.stderr, flush=True))

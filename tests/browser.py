@@ -1,0 +1,101 @@
+"""Headless Chromium for tests of pages: a page's final DOM, its console, pictures and PDF."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--virtual-time-budget=3000",
+)
+LIGHT, DARK = 1, 0
+
+
+class Page(NamedTuple):
+    """What a browser made of a page."""
+
+    dom: str
+    console: list[str]  # everything written to the console, errors of scripts included
+
+    @property
+    def title(self) -> str:
+        found = re.search(r"<title>(.*?)</title>", self.dom, re.DOTALL)
+        return html.unescape(found.group(1)) if found else ""
+
+
+def find() -> str | None:
+    """The path of a browser: `SBNN_CHROMIUM`, or the first one on the PATH."""
+    named = os.environ.get("SBNN_CHROMIUM")
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def require() -> str:
+    """The path of a browser; skips the test where there is none."""
+    path = find()
+    if path is None:
+        pytest.skip(
+            "no Chromium found (looked for " + ", ".join(NAMES) + "); install it, for example "
+            "with 'apt install chromium', or set SBNN_CHROMIUM, to test pages in a browser"
+        )
+    return path
+
+
+def run(page: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
+    """Open a page from disk in a fresh profile."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = [require(), *FLAGS, f"--user-data-dir={profile}", *arguments]
+        return subprocess.run(
+            [*command, page.resolve().as_uri()],
+            capture_output=True, text=True, timeout=timeout, encoding="utf-8", errors="replace",
+        )  # fmt: skip
+
+
+def visit(page: Path, script: str = "", dark: bool = False) -> Page:
+    """The DOM after the page's scripts, and after `script` if one is given, have run.
+
+    `script` runs in a copy of the page, at its end, and can leave its findings in document.title.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "page.html"
+        text = page.read_text(encoding="utf-8")
+        if script:
+            text = text.replace("</body>", f"<script>{script}</script></body>")
+        copy.write_text(text, encoding="utf-8")
+        done = run(copy, "--enable-logging=stderr", "--v=0", _scheme(dark), "--dump-dom")
+    assert done.stdout.strip(), f"no page came back: {done.stderr[-2000:]}"
+    return Page(done.stdout, re.findall(r"CONSOLE[:(].*", done.stderr))
+
+
+def picture(page: Path, out: Path, width: int, height: int = 1600, dark: bool = False) -> Path:
+    """A screenshot."""
+    done = run(page, f"--window-size={width},{height}", _scheme(dark), f"--screenshot={out}")
+    assert out.exists(), done.stderr[-2000:]
+    return out
+
+
+def pdf(page: Path, out: Path) -> Path:
+    """The page as printed."""
+    done = run(page, "--no-pdf-header-footer", f"--print-to-pdf={out}")
+    assert out.exists(), done.stderr[-2000:]
+    return out
+
+
+def _scheme(dark: bool) -> str:
+    return f"--blink-settings=preferredColorScheme={DARK if dark else LIGHT}"
