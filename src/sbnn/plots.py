@@ -151,9 +151,8 @@ def plot_pairs(
 
     `marks`: points (n, d) drawn as crosses; `limits`: (d, 2) axis limits.
     """
-    from scipy.stats import gaussian_kde
-
     from matplotlib.ticker import MaxNLocator
+    from scipy.stats import gaussian_kde
 
     d = len(labels)
     width, height = 1.35 * d + 0.7, 1.35 * d + 0.6

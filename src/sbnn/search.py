@@ -170,11 +170,16 @@ def _cap(move: str) -> int:
 
 
 def _rank(found: list[Candidate], hyperprior: Hyperprior, sparsify: float) -> list[Candidate]:
-    """By exact objective, the sparser first among those the data cannot tell apart."""
-    best = max(c.objective(hyperprior) for c in found)
+    """By exact objective, the sparser first among those the data cannot tell apart.
+
+    These are the ones whose exact evidence is within `sparsify` and its error of the best; the
+    hyperprior's own price of a large α does not count against sparsity.
+    """
+    best = max(found, key=lambda c: c.exact.log_evidence).exact
 
     def order(candidate: Candidate):
-        close = candidate.objective(hyperprior) >= best - sparsify
+        error = np.hypot(candidate.exact.log_evidence_error, best.log_evidence_error)
+        close = candidate.exact.log_evidence >= best.log_evidence - sparsify - error
         relevant = candidate.relevance.sum()
         return (0, relevant) if close else (1, -candidate.objective(hyperprior))
 
