@@ -100,14 +100,15 @@ def _network(n_in: int, n_out: int, activation: str, width: int = 50):
     from torch import nn
 
     middle = nn.Tanh() if activation == "tanh" else nn.ReLU()
-    return nn.Sequential(nn.Linear(n_in, width), middle, nn.Linear(width, n_out)).double()
+    return nn.Sequential(nn.Linear(n_in, width), middle, nn.Linear(width, n_out))
 
 
 def _batches(a, t, seed, size=100):
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
-    data = TensorDataset(torch.tensor(a), torch.tensor(t)[:, None])
+    torch.set_num_threads(1)  # these batches are too small to be shared
+    data = TensorDataset(torch.tensor(a).float(), torch.tensor(t).float()[:, None])
     order = torch.Generator().manual_seed(seed)
     return DataLoader(data, batch_size=size, shuffle=True, generator=order)
 
@@ -139,7 +140,7 @@ def deep_ensemble(x, y, x_test, seed, n_members=5, n_updates=4000) -> Prediction
                 schedule.step()
                 done += 1
         with torch.no_grad():
-            mean, raw = net(torch.tensor(b)).split(1, dim=1)
+            mean, raw = net(torch.tensor(b).float()).split(1, dim=1)
         means.append(mean[:, 0].numpy() * y.std() + y.mean())
         stds.append(np.sqrt(softplus(raw)[:, 0].numpy() + 1e-6) * y.std())
     # As in the paper, the ensemble is one Gaussian with the mixture's moments.
@@ -171,7 +172,7 @@ def laplace_torch(x, y, x_test, seed, n_updates=4000) -> Prediction:
         progress_bar=False,
     )
     fitted = found[0]
-    mean, variance = fitted(torch.tensor(b))
+    mean, variance = fitted(torch.tensor(b).float())
     noise = float(fitted.sigma_noise) ** 2
     std = np.sqrt(variance.detach().numpy().reshape(len(b)) + noise)
     return gaussian(mean.detach().numpy()[:, 0] * y.std() + y.mean(), std * y.std())

@@ -24,7 +24,9 @@ SAMPLING = ("nsbl", "standard", "hierarchical")
 METHODS = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
 # Up to this size sampling is affordable, and exact where the Laplace approximation is not.
 MAX_SAMPLED = 30
+# One and two hidden layers are mixed: either alone scores worse. Wider where rows can pay for it.
 DEFAULT_WIDTHS: tuple[tuple[int, ...], ...] = ((20,), (15, 10))
+WIDE, MANY_ROWS = ((50,), (30, 20)), 2000
 DEFAULT_SAMPLED: tuple[int, ...] = (3,)
 
 
@@ -38,8 +40,9 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
         Widths of the hidden layers. "default" mixes one and two hidden layers, (20,) and (15, 10),
-        or (3,) where a sampling method is asked for; "auto" lets the evidence choose the width;
-        with a list of tuples, the starts are shared between the architectures.
+        above 2,000 rows (50,) and (30, 20), or takes (3,) where a sampling method is asked for;
+        "auto" lets the evidence choose the width; with a list of tuples, the starts are shared
+        between the architectures.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
     method : {"auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace"}
@@ -124,7 +127,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         noise = self._known_noise()
         self._scaling = Scaling.of(np.asarray(X, dtype=float), targets)
         x_t, y_t = self._scaling.training(np.asarray(X, dtype=float), targets)
-        architectures = self._architectures()
+        architectures = self._architectures(len(y))
         self.method_used_, self.method_reason_ = self._choose(architectures)
         variance = None if noise is None else (noise / self._scaling.y_scale) ** 2
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -233,14 +236,15 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"`noise_std` must be finite and above zero; got {self.noise_std!r}.")
         return np.broadcast_to(noise.ravel(), (self.n_outputs_,))
 
-    def _architectures(self) -> list[tuple[int, ...]] | None:
+    def _architectures(self, n_rows: int) -> list[tuple[int, ...]] | None:
         """A list of hidden widths; None lets the evidence choose."""
         sizes = self.hidden_layer_sizes
         if isinstance(sizes, str):
             if sizes == "auto" and self.method not in SAMPLING:
                 return None
             if sizes in ("default", "auto"):
-                return [DEFAULT_SAMPLED] if self.method in SAMPLING else list(DEFAULT_WIDTHS)
+                wide = list(WIDE if n_rows > MANY_ROWS else DEFAULT_WIDTHS)
+                return [DEFAULT_SAMPLED] if self.method in SAMPLING else wide
         elif isinstance(sizes, Integral):
             sizes = [(int(sizes),)]
         elif isinstance(sizes, list | tuple | np.ndarray):
@@ -329,13 +333,9 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         parts = [self._posterior.components(part) for part in self._blocks(X)]
         weights, means, stds = (np.concatenate(p, axis=2) for p in zip(*parts))
-        shape = self._units
-        flat = weights[:, 0] if self._flat else weights.transpose(0, 2, 1)
-        return (
-            flat,
-            np.array([shape(m) for m in means]),
-            np.array([shape(s, shift=False) for s in stds]),
-        )
+        shares = weights[:, 0] if self._flat else weights.transpose(0, 2, 1)
+        spread = np.array([self._units(s, shift=False) for s in stds])
+        return shares, np.array([self._units(m) for m in means]), spread
 
     def log_predictive_density(self, X, y) -> np.ndarray:
         """log p(y|x, D) of every row (and output), in the units of y."""
