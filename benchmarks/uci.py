@@ -21,7 +21,7 @@ import pandas as pd
 from peers import PEERS, Prediction
 
 from sbnn import SparseBNNRegressor
-from sbnn.predict import coverage, rmse
+from sbnn.predict import coverage, crps_mixture, interval_width, mixture_quantile, nlpd, rmse
 
 OUT = Path(__file__).parent / "results" / "uci.csv"
 DATASETS = ("yacht", "energy", "concrete", "power")
@@ -60,28 +60,13 @@ def ours(x, y, x_test, seed) -> tuple[Prediction, dict[str, float]]:
 
 def scores(y: np.ndarray, found: Prediction) -> dict[str, float]:
     """Scores of Gaussian mixtures whose weights may differ from point to point."""
-    from scipy.special import logsumexp, ndtr
-    from scipy.stats import norm
-
-    from sbnn.laplace_mixture import quantiles
-
     w, m, s = found.weights, found.means, found.stds
     out = {"rmse": rmse(y, (w * m).sum(axis=0))}
-    if s is None:
-        return out
-    out["log_likelihood"] = float(np.mean(logsumexp(norm.logpdf(y, m, s), b=w, axis=0)))
-    low, high = quantiles(w, m, s, (0.025, 0.975))
-    out["coverage"], out["width"] = coverage(y, low, high), float(np.mean(high - low))
-
-    def absolute(mean, std):  # E|Z|, Z ~ N(mean, std²)
-        z = mean / std
-        return mean * (2 * ndtr(z) - 1) + 2 * std * norm.pdf(z)
-
-    spread = sum(
-        w[k] * (w * absolute(m[k] - m, np.sqrt(s[k] ** 2 + s**2))).sum(axis=0)
-        for k in range(len(m))
-    )
-    out["crps"] = float(np.mean((w * absolute(y - m, s)).sum(axis=0) - 0.5 * spread))
+    if s is not None:
+        low, high = (mixture_quantile(q, m, s, w) for q in (0.025, 0.975))
+        out["log_likelihood"] = -nlpd(y, m, s, w)
+        out["crps"] = crps_mixture(y, m, s, w)
+        out["coverage"], out["width"] = coverage(y, low, high), interval_width(low, high)
     return out
 
 

@@ -393,3 +393,16 @@ def test_sampling_methods_predict_and_compact(method, tmp_path):
     assert model.feature_relevance_ == pytest.approx([1.0])
     assert model.sample_y(X, 10).shape == (len(y), 10)
     assert model.result_.method == method
+
+
+def test_scores_take_weights_that_differ_from_point_to_point(fitted):
+    model, X, y = fitted
+    w, m, s = model.predictive_mixture(X)
+    density = sbnn.predict.mixture_log_density(y, m, s, w)
+    np.testing.assert_allclose(density, model.log_predictive_density(X, y))
+    low = sbnn.predict.mixture_quantile(0.05, m, s, w)
+    np.testing.assert_allclose(low, model.predict(X, return_interval=0.9)[1][:, 0], atol=1e-8)
+    one_by_one = [
+        sbnn.predict.crps_mixture(y[[i]], m[:, [i]], s[:, [i]], w[:, i]) for i in range(len(y))
+    ]
+    assert sbnn.predict.crps_mixture(y, m, s, w) == pytest.approx(np.mean(one_by_one))

@@ -44,7 +44,8 @@ def check_inputs(network: Network, x) -> np.ndarray:
 
 
 # Scores. Predictive distributions come as equally weighted draws (n_draws, m) or as Gaussian
-# mixtures with means and stds of shape (n_components, m) and optional weights (n_components,).
+# mixtures with means and stds of shape (n_components, m) and optional weights, (n_components,) or,
+# where they differ from point to point, (n_components, m).
 
 
 def rmse(y: np.ndarray, mean: np.ndarray) -> float:
@@ -56,7 +57,7 @@ def mixture_log_density(y, means, stds, weights=None) -> np.ndarray:
     """log Σₖ wₖ N(y | mₖ, sₖ²) for each of the m points."""
     means, stds = np.atleast_2d(means), np.atleast_2d(stds)
     log_weights = _log_weights(weights, len(means))
-    return logsumexp(log_weights[:, None] + stats.norm.logpdf(y, means, stds), axis=0)
+    return logsumexp(log_weights + stats.norm.logpdf(y, means, stds), axis=0)
 
 
 def nlpd(y, means, stds, weights=None) -> float:
@@ -82,11 +83,11 @@ def crps_mixture(y, means, stds, weights=None) -> float:
     """Mean CRPS of a Gaussian mixture in closed form (Grimit et al. 2006)."""
     means, stds = np.atleast_2d(means), np.atleast_2d(stds)
     w = np.exp(_log_weights(weights, len(means)))
-    first = np.einsum("k,km->m", w, _absolute_mean(y - means, stds))
+    first = (w * _absolute_mean(y - means, stds)).sum(axis=0)
     second = np.zeros(means.shape[1])
     for k in range(len(means)):  # one row at a time: memory stays (K, m)
         spread = np.sqrt(stds[k] ** 2 + stds**2)
-        second += w[k] * np.einsum("k,km->m", w, _absolute_mean(means[k] - means, spread))
+        second += w[k] * (w * _absolute_mean(means[k] - means, spread)).sum(axis=0)
     return float(np.mean(first - 0.5 * second))
 
 
@@ -111,7 +112,7 @@ def pit_mixture(y, means, stds, weights=None) -> np.ndarray:
     """Probability integral transform F(y) under a Gaussian mixture; uniform when calibrated."""
     means, stds = np.atleast_2d(means), np.atleast_2d(stds)
     w = np.exp(_log_weights(weights, len(means)))
-    return np.einsum("k,km->m", w, stats.norm.cdf(y, means, stds))
+    return (w * stats.norm.cdf(y, means, stds)).sum(axis=0)
 
 
 def pit_draws(y: np.ndarray, draws: np.ndarray) -> np.ndarray:
@@ -134,10 +135,13 @@ def mixture_quantile(q: float, means, stds, weights=None) -> np.ndarray:
 
 
 def _log_weights(weights, n: int) -> np.ndarray:
+    """Normalised log weights, shape (n, 1), or (n, m) where they differ from point to point."""
     if weights is None:
-        return np.full(n, -np.log(n))
+        return np.full((n, 1), -np.log(n))
     weights = np.asarray(weights, dtype=float)
-    if weights.shape != (n,) or (weights < 0).any() or weights.sum() <= 0:
+    if weights.ndim == 1:
+        weights = weights[:, None]
+    if len(weights) != n or (weights < 0).any() or (weights.sum(axis=0) <= 0).any():
         raise ValueError(f"`weights` must be {n} non-negative numbers, not all zero.")
     with np.errstate(divide="ignore"):
-        return np.log(weights / weights.sum())
+        return np.log(weights / weights.sum(axis=0))
