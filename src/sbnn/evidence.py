@@ -181,4 +181,5 @@ def relevance(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Relev
     at = kernels(log_alpha, mixture, ard)
     w = np.exp(at.log_weights - logsumexp(at.log_weights)).sum(axis=1)
     gamma = np.clip(np.diagonal(at.coupling, axis1=1, axis2=2), 0.0, 1.0)
-    return Relevance(w @ gamma, np.sqrt((gamma**2).mean(axis=0)))
+    # Weights sum to one but for rounding.
+    return Relevance(np.clip(w @ gamma, 0.0, 1.0), np.sqrt((gamma**2).mean(axis=0)))

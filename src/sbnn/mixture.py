@@ -70,8 +70,10 @@ class GaussianMixture:
         out = np.full(len(phi), -np.inf)
         for g, factor in enumerate(factors):
             log_det = np.log(np.diag(factor)).sum()
-            white = np.linalg.solve(factor, phi.T).T
-            centres = np.linalg.solve(factor, self.means[g].T).T
+            # |a − b|² = |a|² − 2ab + |b|² cancels far from the origin; measure from the middle.
+            middle = self.means[g].mean(axis=0)
+            white = np.linalg.solve(factor, (phi - middle).T).T
+            centres = np.linalg.solve(factor, (self.means[g] - middle).T).T
             distance = (
                 (white**2).sum(1)[:, None] - 2 * white @ centres.T + (centres**2).sum(1)[None]
             )

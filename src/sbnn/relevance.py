@@ -82,13 +82,37 @@ def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: f
     if network.sizes[1:-1] == problem.network.sizes[1:-1]:
         small = problem
     else:
-        noise = problem.noise_std
-        small = NetworkProblem(
-            network, problem.x, problem.y, noise, None, None, problem.bound, None
-        )
+        small = _smaller_problem(problem, network, gone)
     return Pruned(names, gone, phi, network, small, np.concatenate([small_phi, extra], axis=1))
 
 
+def _smaller_problem(problem: NetworkProblem, network: Network, gone) -> NetworkProblem:
+    """The problem of the smaller network; what is left keeps its prior."""
+    old = problem.network
+    kept = [np.arange(old.n_inputs)]
+    for layer, size in enumerate(old.sizes[1:-1], start=1):
+        kept.append(np.array([j for j in range(size) if (layer, j + 1) not in gone], dtype=int))
+    kept.append(np.arange(old.n_outputs))
+    position = old.unflatten(np.arange(old.n_parameters))
+    if network.n_layers == old.n_layers:
+        left = network.flatten(
+            [(w[np.ix_(k, i)], b[k]) for (w, b), i, k in zip(position, kept, kept[1:])]
+        )
+        origin = dict(zip(network.names, left.tolist()))
+    else:  # a constant: only the output biases are left, in front of weights that are new
+        origin = dict(zip(network.names[-old.n_outputs :], position[-1][1].tolist()))
+    for k in range(old.n_parameters, problem.n_parameters):
+        origin[problem.names[k]] = k
+    known = {name: problem.priors[k] for name, k in origin.items() if not problem.ard[k]}
+    boxes = {name: problem.priors[k] for name, k in origin.items() if problem.ard[k]}
+    ard = [n for n in network.names if n not in known]
+    return NetworkProblem(
+        network, problem.x, problem.y, problem.noise_std, {**boxes, **known}, ard, problem.bound,
+        None,
+    )  # fmt: skip
+
+
+@float64
 def drop_dead_neurons(
     network: Network, phi: np.ndarray
 ) -> tuple[Network, np.ndarray, tuple[tuple[int, int], ...]]:

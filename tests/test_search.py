@@ -1,0 +1,92 @@
+"""The search: candidates judged, refined, ranked by exact evidence; a bad mixture is caught."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from helpers import keys
+from test_refine import linear
+
+import sbnn
+from sbnn import search
+from sbnn.evidence import evaluate
+from sbnn.mixture import GaussianMixture
+from sbnn.optimise import maximise
+from sbnn.priors import Hyperprior, Normal
+from sbnn.tmcmc import TmcmcResult
+
+HYPERPRIOR = Hyperprior()
+
+
+@pytest.fixture(scope="module")
+def from_a_wrong_mixture():
+    """The exact particles of the linear model, but a mixture that stands elsewhere and lies."""
+    problem, mixture = linear()
+    particles = mixture.draws(np.random.default_rng(80), 500)
+    wrong = GaussianMixture(
+        np.zeros((1, 1)), np.array([[[0.0, 0.0, 6.0]]]), 1e-4 * np.eye(3)[None], 200.0
+    )
+    events: list[str] = []
+    found = search.search(
+        problem, particles, wrong, HYPERPRIOR, jax.random.key(keys(1)[0]), n_particles=400,
+        n_starts=3, on_event=events.append,
+    )  # fmt: skip
+    return problem, mixture, found, events
+
+
+def test_a_mixture_that_lies_is_overruled(from_a_wrong_mixture):
+    problem, mixture, found, _ = from_a_wrong_mixture
+    best = found.optima[0]
+    assert found.surrogate_optima[0].log_evidence - found.first_exact > 50  # it did lie
+    optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
+    reached = evaluate(best.log_alpha, mixture, problem.ard, HYPERPRIOR)
+    assert optimum.objective - reached.objective < 0.6  # 0.5 may be given up for sparsity
+    assert abs(best.gap) <= 1.0
+    assert abs(best.exact.log_evidence - reached.log_evidence) < 5 * best.exact.log_evidence_error
+
+
+def test_a_search_says_what_it_does_and_counts(from_a_wrong_mixture):
+    _, _, found, events = from_a_wrong_mixture
+    assert events[0] == "maximising the mixture's evidence"
+    assert any("verifying" in e for e in events)
+    assert found.n_evaluations > 0
+
+
+def candidate(evidence: float, gamma) -> search.Candidate:
+    exact = TmcmcResult(None, evidence, 0.1, (), 0, 0, True, "")
+    gamma = np.asarray(gamma, dtype=float)
+    return search.Candidate("made", np.zeros(len(gamma)), 0.0, evidence, exact, (), gamma)
+
+
+def test_ranking_is_by_exact_evidence_and_the_sparser_of_equals():
+    dense, sparse = candidate(-10.0, [1, 1, 1]), candidate(-10.3, [1, 1, 0])
+    poor = candidate(-12.0, [1, 0, 0])
+    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.5)
+    assert [r.exact.log_evidence for r in ranked] == [-10.3, -10.0, -12.0]
+    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.0)
+    assert [r.exact.log_evidence for r in ranked] == [-10.0, -10.3, -12.0]
+
+
+def study_net(**options):
+    x, y = sbnn.datasets.boxcar()
+    return sbnn.network_problem(x, y, (3,), noise_std=0.5, **options)
+
+
+def test_one_pruned_neuron_of_three_is_three_optima():
+    gamma = np.ones(10)
+    gamma[[2, 5, 8]] = 0.0  # the third neuron
+    assert search.multiplicity(study_net(), gamma) == 3
+    assert search.multiplicity(study_net(), np.ones(10)) == 1
+
+
+def test_relevances_are_alike_up_to_a_permutation_of_neurons():
+    third, first = np.ones(10), np.ones(10)
+    third[[2, 5, 8]] = first[[0, 3, 6]] = 0.0
+    assert search._alike(study_net(), third, first)
+    assert not search._alike(study_net(), third, np.ones(10))
+
+
+def test_permutations_are_left_out_where_nothing_is_ard():
+    assert search._permutations(study_net(priors={"W": Normal(), "b": Normal()})) is None
+    assert search._permutations(study_net()).order == 6
