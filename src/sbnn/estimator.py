@@ -26,7 +26,7 @@ METHODS = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace"
 MAX_SAMPLED = 30
 # One and two hidden layers are mixed: either alone scores worse. Wider where rows can pay for it.
 DEFAULT_WIDTHS: tuple[tuple[int, ...], ...] = ((20,), (15, 10))
-WIDE, MANY_ROWS = ((50,), (30, 20)), 2000
+WIDE, MANY_ROWS = ((40,), (20, 10)), 2000
 DEFAULT_SAMPLED: tuple[int, ...] = (3,)
 
 
@@ -40,7 +40,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
         Widths of the hidden layers. "default" mixes one and two hidden layers, (20,) and (15, 10),
-        above 2,000 rows (50,) and (30, 20), or takes (3,) where a sampling method is asked for;
+        above 2,000 rows (40,) and (20, 10), or takes (3,) where a sampling method is asked for;
         "auto" lets the evidence choose the width; with a list of tuples, the starts are shared
         between the architectures.
     activation : str
