@@ -83,6 +83,25 @@ def visit(page: Path, script: str = "", dark: bool = False) -> Page:
     return Page(done.stdout, re.findall(r"CONSOLE[:(].*", done.stderr))
 
 
+def widths(page: Path, width: int) -> tuple[int, int]:
+    """Width of the page's content and of its window, in a frame: windows are 500 or wider."""
+    tell = "parent.postMessage(document.documentElement.scrollWidth + ' ' + innerWidth, '*')"
+    frame = (
+        "<!doctype html><title></title><body>"
+        "<script>addEventListener('message', e => { document.title = e.data; });</script>"
+        f"<iframe src='framed.html' style='border: 0; width: {width}px; height: 900px'></iframe>"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        text = page.read_text(encoding="utf-8")
+        text = text.replace("</body>", f"<script>{tell}</script></body>")
+        (Path(folder) / "framed.html").write_text(text, encoding="utf-8")
+        outer = Path(folder) / "frame.html"
+        outer.write_text(frame, encoding="utf-8")
+        done = run(outer, "--window-size=1600,1000", "--dump-dom")
+    content, window = map(int, Page(done.stdout, []).title.split())
+    return content, window
+
+
 def picture(page: Path, out: Path, width: int, height: int = 1600, dark: bool = False) -> Path:
     """A screenshot."""
     done = run(page, f"--window-size={width},{height}", _scheme(dark), f"--screenshot={out}")

@@ -286,6 +286,15 @@ def load(folder: Path) -> Fit:
     for name in (DATA, HELD_OUT):
         if not (folder / name).is_file():
             raise TableError(f"{folder} has no {name}, which the report needs.")
+    try:
+        data, held = _tables(folder, found)
+    except (ValueError, KeyError) as error:  # pandas' own errors are ValueErrors
+        text = str(error).splitlines() or [type(error).__name__]
+        raise TableError(f"{folder}: {DATA} or {HELD_OUT} is damaged: {text[0]}") from error
+    return Fit(model_of(folder), found["features"], found["targets"], data, held, found)
+
+
+def _tables(folder: Path, found: dict[str, Any]) -> tuple[pd.DataFrame, HeldOut]:
     exact: dict[str, Any] = {"float_precision": "round_trip"}
     data = pd.read_csv(folder / DATA, index_col=0, **exact)
     data.columns = pd.Index([*found["features"], *found["targets"]])
@@ -295,6 +304,4 @@ def load(folder: Path) -> Fit:
         name: np.column_stack([table[f"{name}_{k + 1}"] for k in range(len(found["targets"]))])
         for name in names
     }
-    rows = table["row"].to_numpy()
-    held = HeldOut(found["validation"], rows, **arrays)
-    return Fit(model_of(folder), found["features"], found["targets"], data, held, found)
+    return data, HeldOut(found["validation"], table["row"].to_numpy(), **arrays)

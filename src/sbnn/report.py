@@ -71,6 +71,7 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, int | np.integer):
         return f"{value:,}".replace("-", "−")
     if isinstance(value, float | np.floating):
+        value = float(value)
         if np.isinf(value):
             return "∞" if value > 0 else "−∞"
         text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.{digits}g}"

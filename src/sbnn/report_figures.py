@@ -275,9 +275,9 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
     gap = 190.0
     left, right = 190.0, 190.0
     place: dict[tuple[int, int], tuple[float, float]] = {}
-    for layer, nodes in enumerate(layers):
-        top = 56 + (height - 64 - step * (len(nodes) - 1)) / 2 - 4
-        for row, j in enumerate(nodes):
+    for layer, shown in enumerate(layers):
+        top = 56 + (height - 64 - step * (len(shown) - 1)) / 2 - 4
+        for row, j in enumerate(shown):
             place[layer, j] = (left + gap * layer, top + step * row)
     for layer in range(len(sizes) - 1):
         place[layer, -1] = (left + gap * layer + 0.42 * gap, 24.0)

@@ -1,0 +1,320 @@
+"""The command line: exit codes, one-line errors, files that are whole or absent, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import sbnn
+from sbnn import cli, folder, report
+
+QUICK = ["--hidden", "1", "--method", "laplace"]
+PROGRAM = [sys.executable, "-c", "from sbnn.cli import main; main()"]
+# Threads of the linear algebra gain nothing on such small matrices.
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def table(n=24, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(n, 2))
+    y = np.tanh(2 * x[:, 0]) + 0.1 * rng.normal(size=n)
+    return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y, "z": 10 * x[:, 1]})
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    table().to_csv(path / "data.csv", index=False)
+    return path
+
+
+def run(*arguments, code=0):
+    """Run a command in this process."""
+    result = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+@pytest.fixture(scope="module")
+def fitted(place):
+    """The folder of a fit of two targets."""
+    out = place / "fit"
+    result = run("fit", place / "data.csv", "--target", "y", "--target", "z", *QUICK, "--out", out)
+    return out, result
+
+
+@pytest.fixture(scope="module")
+def known(fitted):
+    return folder.load(fitted[0])
+
+
+@pytest.fixture
+def instant(known, monkeypatch):
+    """Fits that take no time: the one above again, with the options asked for."""
+
+    def again(data, features, targets, options, *rest):
+        return replace(known, record={**known.record, "options": options})
+
+    monkeypatch.setattr(folder, "fit", again)
+    monkeypatch.setattr(report, "render", lambda fit: "a page")
+
+
+def test_a_fit_folder_holds_model_record_data_and_report(fitted, place):
+    out, result = fitted
+    assert {p.name for p in out.iterdir()} == set(folder.FILES)
+    record = json.loads((out / "fit.json").read_text())
+    assert record["features"] == ["a", "b"]
+    assert record["targets"] == ["y", "z"]
+    assert record["version"] == sbnn.__version__
+    assert record["options"]["random_state"] == 0
+    assert record["scores"]["z"]["rmse"] < 3
+    assert "5-fold cross-validation" in record["validation"]
+    assert f"report: {out / 'report.html'}" in result.stdout
+    assert "95 % intervals" in result.stdout
+    assert "fold 5 of 5" in result.stderr
+    assert not [p for p in place.iterdir() if p.name.startswith(".")]
+
+
+def test_predictions_are_those_of_the_model(fitted, place):
+    out, _ = fitted
+    new = table(7, seed=1)
+    new.assign(note="text").to_csv(place / "new.csv", index=False)
+    printed = run("predict", out, place / "new.csv").stdout
+    run("predict", out, place / "new.csv", "--out", place / "p" / "predicted.csv")
+    assert (place / "p" / "predicted.csv").read_text() == printed
+    got = pd.read_csv(place / "p" / "predicted.csv")
+    assert list(got.columns) == [
+        *("a", "b", "y_mean", "y_std", "y_lower", "y_upper"),
+        *("z_mean", "z_std", "z_lower", "z_upper"),
+    ]
+    model = sbnn.load(out / "model.nc")
+    mean, std, interval = model.predict(new[["a", "b"]], return_std=True, return_interval=0.95)
+    np.testing.assert_allclose(got[["y_mean", "z_mean"]], mean)
+    np.testing.assert_allclose(got[["y_std", "z_std"]], std)
+    np.testing.assert_allclose(got[["y_lower", "y_upper"]], interval[:, 0])
+    np.testing.assert_allclose(got[["z_lower", "z_upper"]], interval[:, 1])
+    answer = json.loads(run("predict", out, place / "new.csv", "--json").stdout)
+    np.testing.assert_allclose(answer["predictions"]["z"]["upper"], interval[:, 1, 1])
+
+
+def test_json_is_one_object_and_nothing_else(place, instant):
+    out = place / "json-fit"
+    result = run("fit", place / "data.csv", "--target", "y", "--out", out, "--json")
+    record = json.loads(result.stdout)
+    assert record["out"] == str(out)
+    assert record["features"] == ["a", "b"]
+    assert result.stderr == ""
+    assert json.loads(run("report", out, "--json").stdout)["report"] == str(out / "report.html")
+
+
+def test_the_report_can_be_written_again(fitted):
+    out, _ = fitted
+    before = (out / "report.html").read_text(encoding="utf-8")
+    (out / "report.html").unlink()
+    run("report", out)
+    assert (out / "report.html").read_text(encoding="utf-8") == before
+
+
+def test_nothing_is_overwritten_without_force(fitted, place, instant):
+    out, _ = fitted
+    arguments = ["fit", place / "data.csv", "--target", "y", *QUICK, "--out", out]
+    before = (out / "fit.json").read_bytes()
+    assert "--force" in run(*arguments, code=2).stderr
+    assert (out / "fit.json").read_bytes() == before
+    precious = place / "precious.csv"
+    precious.write_text("keep me")
+    assert "--force" in run("predict", out, place / "data.csv", "--out", precious, code=2).stderr
+    assert precious.read_text() == "keep me"
+    run("predict", out, place / "data.csv", "--out", precious, "--force")
+    assert precious.read_text().startswith("a,b,y_mean")
+
+
+def test_force_replaces_a_fit_but_no_folder_with_other_files(place, instant):
+    out = place / "again"
+    arguments = ["fit", place / "data.csv", "--target", "y", *QUICK, "--out", out]
+    run(*arguments)
+    run(*arguments, "--force", "--seed", "1")
+    assert json.loads((out / "fit.json").read_text())["options"]["random_state"] == 1
+    (out / "thesis.tex").write_text("years of work")
+    message = run(*arguments, "--force", code=2).stderr
+    assert "'thesis.tex', which sbnn did not write" in message
+    assert (out / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interruption_while_writing_leaves_what_was_there(place, instant, monkeypatch, error):
+    out = place / f"interrupted-{error.__name__}"
+    arguments = ["fit", place / "data.csv", "--target", "y", *QUICK, "--out", out]
+
+    def stop(*args):
+        raise error("stop")
+
+    code = 130 if error is KeyboardInterrupt else 1
+    with monkeypatch.context() as patch:
+        patch.setattr(report, "write", stop)
+        result = run(*arguments, code=code)
+        assert len(result.stderr.splitlines()[-1:]) == 1
+        assert not out.exists()
+    run(*arguments)
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    monkeypatch.setattr(report, "write", stop)
+    run(*arguments, "--force", code=code)
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+    assert not [p for p in place.iterdir() if p.name.startswith(".")]
+
+
+def test_ctrl_c_during_a_fit_leaves_nothing_and_no_traceback(place):
+    out = place / "killed"
+    process = subprocess.Popen(
+        [*PROGRAM, "fit", str(place / "data.csv"), "--target", "y", "--out", str(out)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ONE_THREAD,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert "fitting 24 rows" in process.stderr.readline()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; nothing was written." in errors
+    assert "Traceback" not in errors
+    assert not out.exists()
+    assert not [p for p in place.iterdir() if p.name.startswith(".")]
+
+
+GOOD = "".join(f"{i},{i}\n" for i in range(6))
+BAD = {
+    "empty": b"",
+    "no header": GOOD.encode(),
+    "no target": ("a,b\n" + GOOD).encode(),
+    "text": ("a,y\n" + GOOD + "six,6\n").encode(),
+    "nan": ("a,y\n" + GOOD + "6,nan\n").encode(),
+    "one row": b"a,y\n1,2\n",
+    "a million columns": (",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n").encode(),
+    "encoding": ("a,y\n" + GOOD + "é,1\n").encode("latin-1"),
+    "missing": None,
+    "a directory": None,
+}
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_tables_end_in_one_line_and_exit_code_2(tmp_path, fault, command):
+    path = tmp_path / "bad.csv"
+    if fault == "a directory":
+        path.mkdir()
+    elif BAD[fault] is not None:
+        path.write_bytes(BAD[fault])
+    result = run(command, path, "--target", "y", "--out", tmp_path / "out", code=2)
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith(f"sbnn: {path}")
+    assert not (tmp_path / "out").exists()
+    assert "Traceback" not in result.stderr
+    traced = run(command, path, "--target", "y", "--debug", code=2).stderr
+    assert "Traceback (most recent call last)" in traced
+    assert traced.splitlines()[-1] == result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--hidden", "many"], "--hidden takes 20"),
+        (["--hidden", "0"], "widths from 1"),
+        (["--method", "magic"], "--method must be one of"),
+        (["--noise-std", "-1"], "above zero"),
+        (["--noise-std", "1,2"], "2 numbers for 1 target"),
+        (["--features", "a,,b"], "names of columns"),
+        (["--features", "y"], "target and a feature"),
+    ],
+)
+def test_wrong_options_are_told_in_one_line(place, arguments, message):
+    result = run("fit", place / "data.csv", "--target", "y", *arguments, code=2)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_unknown_options_and_missing_targets_are_wrong_usage(place):
+    run("fit", place / "data.csv", code=2)
+    run("fit", place / "data.csv", "--target", "y", "--no-such-option", code=2)
+    run("dance", code=2)
+
+
+def test_prediction_needs_a_fit_folder_and_its_columns(fitted, place):
+    out, _ = fitted
+    assert "has no fit.json" in run("predict", place, place / "data.csv", code=2).stderr
+    assert "not a folder" in run("report", place / "nowhere", code=2).stderr
+    pd.DataFrame({"a": [1.0]}).to_csv(place / "less.csv", index=False)
+    assert "no column 'b'" in run("predict", out, place / "less.csv", code=2).stderr
+    pd.DataFrame({"a": ["x"], "b": [1]}).to_csv(place / "text.csv", index=False)
+    message = run("predict", out, place / "text.csv", code=2).stderr
+    assert "line 2, column 'a': 'x' is not a number." in message
+
+
+def test_methods_are_compared_on_the_same_folds(place):
+    out = place / "compared"
+    arguments = ["compare", place / "data.csv", "--target", "y", "--features", "a"]
+    arguments += [
+        "--hidden",
+        "1",
+        "--folds",
+        "2",
+        "--method",
+        "laplace",
+        "--method",
+        "laplace_nsbl",
+    ]
+    found = json.loads(run(*arguments, "--out", out, "--json").stdout)
+    assert {m["method"] for m in found["methods"]} == {"laplace", "laplace_nsbl"}
+    for record in found["methods"]:
+        assert 0 < record["rmse"] < 1
+        assert record["crps"] > 0
+        assert np.isfinite([record["nlpd"], record["log_evidence"]]).all()
+    assert list(pd.read_csv(out / "compare.csv")["method"]) == [
+        m["method"] for m in found["methods"]
+    ]
+    assert "--force" in run(*arguments, "--out", out, code=2).stderr
+
+
+def test_methods_that_sample_are_left_out_of_large_networks(place):
+    arguments = ["--target", "y", "--hidden", "20", "--method", "nsbl"]
+    result = run("compare", place / "data.csv", *arguments, code=2)
+    assert "101 parameters are more than 30" in result.stderr
+
+
+def test_the_version_is_told_within_half_a_second():
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - started)
+        assert done.stdout.strip() == f"sbnn {sbnn.__version__}"
+        if times[-1] < 0.5:
+            return
+    heavy = "('jax', 'pandas', 'sklearn', 'scipy', 'numpy')"
+    code = f"import sys, sbnn.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # A crowded machine may be slow; heavy imports would be our own fault.
+    assert done.stdout.strip() == "[]", times
+
+
+def test_names_from_the_table_cannot_steer_the_terminal(place, known, monkeypatch):
+    names = ["\x1b[31mred", "[/bold]"]
+    monkeypatch.setattr(folder, "fit", lambda *rest: replace(known, features=names))
+    monkeypatch.setattr(report, "render", lambda fit: "a page")
+    monkeypatch.setattr(report, "cautions", lambda fit: [])
+    monkeypatch.setattr(folder, "save", lambda fit, out: None)
+    path = place / "escape.csv"
+    table().rename(columns=dict(zip("ab", names))).to_csv(path, index=False)
+    result = run("fit", path, "--target", "y", "--out", place / "escape")
+    assert "\x1b" not in result.output
+    assert "[/bold]" in result.output

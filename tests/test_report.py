@@ -1,0 +1,284 @@
+"""The report of a fit: its words, its escaping, and its life in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import browser
+import numpy as np
+import pandas as pd
+import pytest
+
+from sbnn import folder, report, report_figures
+
+EVIL = "<script>alert(1)</script>"
+DOLLAR = "$x^{"
+OPTIONS = {
+    "hidden_layer_sizes": (2,),
+    "method": "laplace_nsbl",
+    "noise_std": None,
+    "n_starts": 2,
+    "random_state": 0,
+    "n_jobs": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def several():
+    """Three inputs with awkward names, one of which matters, and two targets."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(40, 3))
+    data = pd.DataFrame(x, columns=[EVIL, DOLLAR, "speed"])
+    data["y"] = 2 * x[:, 0] + 0.1 * rng.normal(size=40)
+    data["</title><b>z"] = x[:, 0] + 0.1 * rng.normal(size=40)
+    command = f"sbnn fit data.csv --target y --features '{EVIL}'"
+    return folder.fit(
+        data, [EVIL, DOLLAR, "speed"], ["y", "</title><b>z"], OPTIONS, command=command
+    )
+
+
+@pytest.fixture(scope="module")
+def page(several, tmp_path_factory):
+    path = tmp_path_factory.mktemp("several") / "report.html"
+    path.write_text(report.render(several), encoding="utf-8")
+    return path
+
+
+class Outline(HTMLParser):
+    """Tags with their attributes, the text, and what is left open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+    def all(self, tag: str) -> list[dict]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+# ---------------------------------------------------------------------------- without a browser
+def test_names_of_columns_are_text_and_not_code(page):
+    text = page.read_text(encoding="utf-8")
+    outline = Outline(text)
+    assert len(outline.all("script")) == 1  # our own
+    assert "alert(1)" not in text[text.index("<script>") :]
+    assert EVIL not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5
+    assert not [a for tag, a in outline.tags if tag == "b" and a.get("class") == "evil"]
+    assert len(outline.all("title")) >= 1
+    assert "</title><b>z" not in text
+
+
+def test_the_page_needs_no_network_and_says_what_its_pictures_show(page):
+    text = page.read_text(encoding="utf-8")
+    outline = Outline(text)
+    addresses = [a for _, tag in outline.tags for k, a in tag.items() if k in ("src", "href")]
+    assert addresses
+    assert all(a.startswith(("data:", "#")) for a in addresses)
+    assert not re.search(r"url\(|@import|https?://", text)
+    images = outline.all("img")
+    assert len(images) >= 7
+    assert all(len(image["alt"]) > 30 for image in images)
+    assert outline.all("html")[0]["lang"] == "en"
+    ids = [a["id"] for _, a in outline.tags if "id" in a]
+    assert len(set(ids)) == len(ids)
+    anchors = [a[1:] for a in addresses if a.startswith("#")]
+    assert set(anchors) <= set(ids)
+
+
+def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(several):
+    words = " ".join(s.text for s in report.verdict(several))
+    assert "explains nearly all of “y” in rows it did not see" in words
+    assert "95 % intervals for “y” held" in words
+    assert f"“{EVIL}”" in words
+    assert "Next to no influence (below 1 %): “$x^{”, “speed”." in words
+    assert "were pruned" in words
+    assert "Not verified by sampling" in words
+
+
+def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(several):
+    held = several.held_out
+    narrow = replace(held, lower=held.mean - 1e-6, upper=held.mean + 1e-6)
+    sure = [s for s in report.verdict(replace(several, held_out=narrow)) if "intervals" in s.text]
+    assert sure[0].tone == "bad"
+    assert "surer than it should be" in sure[0].text
+    useless = replace(held, mean=np.zeros_like(held.mean) + held.y.mean(axis=0))
+    poor = report.verdict(replace(several, held_out=useless))[0]
+    assert poor.tone == "bad"
+    assert "hardly better than the mean" in poor.text
+    odd = several.data.assign(speed=1.0)
+    odd.iloc[1] = odd.iloc[0]
+    texts = " ".join(report.cautions(replace(several, data=odd.iloc[:20])))
+    assert "same value in every row: “speed”" in texts
+    assert "Only 20 rows" in texts
+    assert "repeat another one" in texts
+
+
+def test_sampled_fits_are_called_verified_or_not(several):
+    run = {
+        "verified": True, "evidence_gap": 0.1, "log_evidence_error": 0.2, "converged": False,
+        "reason": "a stage hit its cap", "messages": [], "optima": [], "newton": [], "stages": [],
+    }  # fmt: skip
+    fitted = replace(several, record={**several.record, "run": run})
+    assert report.verdict(fitted)[-1].text.startswith("Verified: the log evidence")
+    assert "The sampler says: a stage hit its cap." in report.cautions(fitted)
+    fitted = replace(several, record={**several.record, "run": {**run, "verified": False}})
+    assert report.verdict(fitted)[-1].tone == "bad"
+    fitted = replace(several, record={**several.record, "run": {**run, "verified": None}})
+    assert "nothing to verify" in report.verdict(fitted)[-1].text
+
+
+def test_coverage_counts_as_right_within_what_chance_allows():
+    low, high = report.coverage_range(100)
+    assert (low, high) == pytest.approx((0.90, 0.99))
+
+
+def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(several, monkeypatch):
+    graph = report_figures.network_graph(several)
+    n = several.model.network_.n_parameters
+    assert len(graph["edges"]) == n == 14
+    assert sum(not e["pruned"] for e in graph["edges"]) == graph["n_kept"]
+    kept = [e for e in graph["edges"] if not e["pruned"]]
+    assert all(0.6 <= e["width"] <= 4.6 for e in kept)
+    assert all("γ = " in e["tip"] and "log α = " in e["tip"] for e in graph["edges"])
+    monkeypatch.setattr(report_figures, "MAX_PRUNED", 5)
+    large = report_figures.network_graph(several)
+    assert len(large["edges"]) == graph["n_kept"]
+    assert not large["all_drawn"]
+
+
+def test_numbers_are_written_for_people():
+    assert report.number(-0.00012345) == "−0.000123"
+    assert report.number(12345.6) == "12,346"
+    assert report.number(float("nan")) == "–"
+    assert report.number(float("inf")) == "∞"
+    assert report.number(True) == "yes"
+    assert report.number(12000) == "12,000"
+
+
+# -------------------------------------------------------------------------------- in a browser
+HOVER = """
+const edge = document.querySelector(".edge:not(.pruned) .hit");
+const at = {bubbles: true, clientX: 200, clientY: 200};
+edge.dispatchEvent(new MouseEvent("mousemove", at));
+const tip = document.getElementById("tip");
+const shown = getComputedStyle(tip).display + "|" + tip.textContent;
+edge.parentNode.dispatchEvent(new MouseEvent("mouseleave", at));
+document.title = shown + "|" + getComputedStyle(tip).display;
+"""
+SORT = """
+const rows = () => Array.from(document.querySelectorAll("#table tbody tr")).filter(r => !r.hidden);
+const column = k => rows().map(r => Number(r.cells[k].dataset.sort));
+const head = document.querySelectorAll("#table th")[5];
+head.querySelector("button").click();
+const up = column(5), arrow = head.getAttribute("aria-sort");
+head.querySelector("button").click();
+const down = column(5);
+document.querySelectorAll("#table th")[0].querySelector("button").click();
+const names = column(0);
+const show = document.getElementById("show"), find = document.getElementById("find");
+show.value = "kept";
+show.dispatchEvent(new Event("change"));
+const kept = rows().length;
+show.value = "";
+find.value = "SPEED";
+find.dispatchEvent(new Event("input"));
+const found = rows().map(r => r.cells[1].textContent.includes("speed"));
+document.title = JSON.stringify(
+  {up, arrow, down, names, kept, found, count: document.getElementById("count").textContent});
+"""
+CONTRAST = """
+const channel = v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const light = c => { const [r, g, b] = c.match(/[0-9.]+/g).map(Number);
+  return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+const ground = e => { for (; e; e = e.parentElement) {
+  const c = getComputedStyle(e).backgroundColor; if (!/, 0\\)$/.test(c)) return c; }
+  return "rgb(255, 255, 255)"; };
+let worst = 99, where = "";
+for (const e of document.querySelectorAll("main *, nav *")) {
+  if (!e.innerText || e.closest("svg")) continue;
+  const pair = [light(getComputedStyle(e).color), light(ground(e))].sort((a, b) => b - a);
+  const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+  if (ratio < worst) { worst = ratio; where = e.tagName + " " + e.className; }
+}
+const page = getComputedStyle(document.body).backgroundColor;
+document.title = worst.toFixed(2) + " " + where + " " + page;
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    return browser.require()
+
+
+def test_errors_of_a_page_would_be_seen(chromium, tmp_path):
+    """Negative control: the helper does catch them."""
+    path = tmp_path / "broken.html"
+    path.write_text("<title>t</title><body><script>nonsense()</script></body>")
+    assert "nonsense" in " ".join(browser.visit(path).console)
+
+
+def test_the_console_stays_empty_and_nothing_is_run_from_the_table(chromium, page):
+    seen = browser.visit(page)
+    assert seen.console == []
+    assert "parameters" in seen.dom
+    assert "14 of 14 parameters" in seen.dom
+    assert seen.title == "y, </title><b>z: a sparse Bayesian neural network"
+
+
+def test_pointing_at_an_edge_shows_its_parameter(chromium, page):
+    seen = browser.visit(page, HOVER)
+    assert seen.console == []
+    before, text, after = seen.title.split("|")
+    assert (before, after) == ("block", "none")
+    assert re.search(r"[Wb]\[\d\]\[", text)
+    assert "γ = " in text
+    assert "log α = " in text
+
+
+def test_the_table_sorts_and_filters(chromium, page, several):
+    seen = browser.visit(page, SORT)
+    assert seen.console == []
+    found = json.loads(seen.title)
+    assert found["up"] == sorted(found["up"])
+    assert found["down"] == sorted(found["down"], reverse=True)
+    assert found["up"] != found["down"]
+    assert found["arrow"] == "ascending"
+    assert found["names"] == list(range(14))
+    assert found["kept"] == int((~report_figures.pruned(several)).sum())
+    assert found["found"] == [True, True]
+    assert found["count"] == "2 of 14 parameters"
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_fits_its_window(chromium, page, width):
+    content, window = browser.widths(page, width)
+    assert window == width
+    assert content <= width
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_has_contrast_in_light_and_dark(chromium, page, dark):
+    ratio, *where = browser.visit(page, CONTRAST, dark=dark).title.split(" ", 1)
+    assert float(ratio) >= 4.5, where
+    assert ("rgb(22, 24, 28)" in where[0]) is dark
+
+
+def test_it_prints_and_can_be_pictured(chromium, page, tmp_path):
+    printed = browser.pdf(page, tmp_path / "report.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 30
+    light = browser.picture(page, tmp_path / "light.png", 1400).read_bytes()
+    dark = browser.picture(page, tmp_path / "dark.png", 400, dark=True).read_bytes()
+    assert light.startswith(b"\x89PNG")
+    assert light != dark
