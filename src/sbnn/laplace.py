@@ -120,19 +120,21 @@ def climb(problem: Problem, log_alpha: np.ndarray, start: np.ndarray, max_steps:
         full = precision + np.diag(prior)
         diagonal = np.maximum(np.diag(full), 1e-12)
         step = np.linalg.solve(full + damping * np.diag(diagonal), gradient)
-        gain = float(gradient @ step)
-        if gain < 1e-10:
+        if float(gradient @ step) < 1e-7:
+            # So near, the undamped step is exact to second order (and at once for linear models).
+            new = phi + np.linalg.solve(full, gradient)
+            new_likelihood, new_value, _ = at(new)
+            if new_value >= value:
+                phi, likelihood, value = new, new_likelihood, new_value
+                precision = curvatures(problem, phi)[0]
             converged = True
             break
         new = phi + step
         new_likelihood, new_value, new_gradient = at(new)
         if np.isfinite(new_value) and new_value > value:
-            converged = new_value - value < 1e-10 and damping < 1.0
             phi, likelihood, value, gradient = new, new_likelihood, new_value, new_gradient
             precision = curvatures(problem, phi)[0]
             damping = max(damping / 5.0, 1e-12)
-            if converged:
-                break
         else:
             damping *= 4.0
             if damping > 1e12:
@@ -235,7 +237,7 @@ def relinearise(
         gain = objective(new) - value
         mode, value = new, objective(new)
         history.append((value, mode.log_alpha))
-        if gain < 1e-6:
+        if gain < 1e-4:
             converged = True
             break
     return SparseMode(mode, value, tuple(history), converged)

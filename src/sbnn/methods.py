@@ -476,7 +476,7 @@ def hierarchical(
 
 
 @float64
-def laplace(problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 16) -> Result:
+def laplace(problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 10) -> Result:
     """Laplace approximation: a Gaussian at the best mode, no relevance learned.
 
     The uniform box of every ARD parameter is replaced by the Gaussian of the same variance, so that
@@ -512,7 +512,7 @@ def laplace_nsbl(
     problem: Problem,
     key: Any = 0,
     n_particles: int = 2000,
-    n_starts: int = 16,
+    n_starts: int = 10,
     hyperprior: Hyperprior | None = None,
 ) -> Result:
     """Laplace with NSBL: log α by the Laplace evidence, re-linearised at the mode each α moves.
