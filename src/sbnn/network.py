@@ -28,8 +28,8 @@ ODD_ACTIVATIONS = frozenset({"tanh", "sin", "identity"})
 class Network:
     """A fully connected network with a linear output layer.
 
-    The flat vector φ holds W[1], b[1], W[2], b[2], …, each matrix row by row; W[l][j, i] leads
-    from neuron i of layer l − 1 to neuron j of layer l, as in the study.
+    The flat vector φ holds ``W[1], b[1], W[2], b[2], …``, each matrix row by row; ``W[l][j,i]``
+    leads from neuron i of layer l − 1 to neuron j of layer l, as in the study.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Network:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Plain names: W[1][2,1], b[1][2], …"""
+        """Plain names: ``W[1][2,1]``, ``b[1][2]``, …"""
         return tuple(
             f"W[{layer}][{j},{i}]" if kind == "W" else f"b[{layer}][{j}]"
             for kind, layer, j, i in self._entries
