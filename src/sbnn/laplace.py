@@ -15,7 +15,8 @@ from sbnn.mixture import InformationMixture
 from sbnn.network import Network
 from sbnn.optimise import maximise
 from sbnn.priors import Hyperprior
-from sbnn.problem import NetworkProblem, Problem, Target, prunable_units
+from sbnn.problem import Problem, Target, prunable_units
+from sbnn.regression import NetworkProblem
 
 PRUNED = 8.0  # log α tried for a neuron that is to go; the optimiser then finds its own
 
@@ -119,6 +120,8 @@ def climb(problem: Problem, log_alpha: np.ndarray, start: np.ndarray, max_steps:
     for _ in range(max_steps):
         full = precision + np.diag(prior)
         diagonal = np.maximum(np.diag(full), 1e-12)
+        if np.linalg.slogdet(full)[0] <= 0:
+            break  # nothing holds a parameter; said below
         step = np.linalg.solve(full + damping * np.diag(diagonal), gradient)
         if float(gradient @ step) < 1e-7:
             # So near, the undamped step is exact to second order (and at once for linear models).
