@@ -7,6 +7,8 @@ the package, or asking for its version, is quick.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -21,7 +23,7 @@ _PUBLIC = {
     "compare": "sbnn.comparison",
     "Problem": "sbnn.problem",
     "SparseBNNRegressor": "sbnn.estimator",
-    "network_problem": "sbnn.problem",
+    "network_problem": "sbnn.regression",
 }
 _MODULES = ("datasets", "predict", "priors")
 __all__ = [
@@ -45,8 +47,10 @@ __all__ = [
 if TYPE_CHECKING:
     from sbnn import datasets, predict, priors
     from sbnn.comparison import compare
+    from sbnn.estimator import SparseBNNRegressor
     from sbnn.methods import hierarchical, laplace, laplace_nsbl, nsbl, standard
-    from sbnn.problem import Problem, network_problem
+    from sbnn.problem import Problem
+    from sbnn.regression import network_problem
     from sbnn.results import load
 
 
@@ -60,3 +64,17 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """Lets a function have the name of the module it stands on.
+
+    Importing the submodule `sbnn.laplace` would put it in the place of the function `sbnn.laplace`.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _PUBLIC and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -170,9 +170,9 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return float(mixture.optima[0].log_evidence)
 
     def _fit_sampling(self, x_t, y_t, variance, architectures, seed) -> float:
-        from sbnn import methods, problem
+        from sbnn import methods, regression
 
-        network = problem.network_problem(
+        network = regression.network_problem(
             np.ascontiguousarray(x_t.T),
             np.ascontiguousarray(y_t.T),
             hidden_layer_sizes=architectures[0],

@@ -17,8 +17,8 @@ from sbnn import __version__, datasets, methods
 from sbnn.network import Network
 from sbnn.predict import coverage, crps_draws, nlpd, rmse
 from sbnn.priors import Hyperprior
-from sbnn.problem import NetworkProblem, network_problem
 from sbnn.refine import exact_evidence
+from sbnn.regression import NetworkProblem, network_problem
 from sbnn.results import Orbit, Result, load
 
 NOISE_STD = 0.5

@@ -9,7 +9,8 @@ import numpy as np
 from sbnn._float64 import float64
 from sbnn.laplace import curvatures
 from sbnn.network import ACTIVATIONS, Network
-from sbnn.problem import NetworkProblem, Problem
+from sbnn.problem import Problem
+from sbnn.regression import NetworkProblem
 
 
 @float64

@@ -17,7 +17,8 @@ from sbnn import __version__
 from sbnn.network import Network
 from sbnn.predict import check_inputs, push_forward
 from sbnn.priors import prior_from_json
-from sbnn.problem import NetworkProblem, Problem
+from sbnn.problem import Problem
+from sbnn.regression import NetworkProblem
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,0 +1,168 @@
+"""Regression with a neural network as a problem: data, noise, names and priors of its weights."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbnn.network import Network, Symmetry
+from sbnn.priors import KnownPrior, Normal, select_names
+from sbnn.problem import Problem, fingerprint
+
+
+class NetworkProblem(Problem):
+    """Regression with a neural network; made by `network_problem`."""
+
+    network: Network
+
+    def __init__(self, network: Network, x, y, noise_std, priors, ard, bound, noise_prior):
+        self.network, self.x, self.y = network, x, y
+        self.noise_std = None if noise_std is None else np.asarray(noise_std, dtype=float)
+        names, labels = list(network.names), list(network.labels)
+        given = dict(priors or {})
+        if noise_std is None:
+            names += [f"log_sigma[{k}]" for k in range(1, network.n_outputs + 1)]
+            labels += [rf"$\log\sigma_{{{k}}}$" for k in range(1, network.n_outputs + 1)]
+            spread = np.maximum(y.std(axis=0), 1e-12 * (1 + np.abs(y).max()))
+            for k in range(network.n_outputs):
+                default = noise_prior or Normal(float(np.log(spread[k] / 3)), 1.5)
+                given.setdefault(f"log_sigma[{k + 1}]", default)
+        if ard is None:
+            known = select_names(names, list(given)) if given else np.zeros(len(names), bool)
+            ard = [n for n, k in zip(names, known) if not k]
+        self._set_parameters(names, given, ard, bound, labels)
+        self.black_box = False
+        self.function = _network_log_likelihood(network, noise_std is None)
+        sigma = np.ones(network.n_outputs) if self.noise_std is None else self.noise_std
+        self.data = (x, y, sigma)
+
+    @property
+    def _batched(self) -> Callable:
+        return self.function
+
+    @property
+    def symmetry(self) -> Symmetry:
+        return Symmetry(self.network, self.n_parameters - self.network.n_parameters)
+
+    def noise_of(self, phi: np.ndarray) -> np.ndarray:
+        """σ per output for each row of φ: (n, d) → (n, n_outputs)."""
+        phi = np.atleast_2d(phi)
+        if self.noise_std is not None:
+            return np.broadcast_to(self.noise_std, (len(phi), self.network.n_outputs))
+        return np.exp(phi[:, self.network.n_parameters :])
+
+    def description(self) -> dict[str, Any]:
+        return {
+            **super().description(),
+            "sizes": list(self.network.sizes),
+            "activation": self.network.activation,
+            "noise_std": None if self.noise_std is None else self.noise_std.tolist(),
+        }
+
+    def data_fingerprint(self) -> str:
+        return fingerprint((self.x, self.y))
+
+
+def network_problem(
+    X,
+    y,
+    hidden_layer_sizes: Sequence[int] = (3,),
+    activation: str = "tanh",
+    noise_std: float | Sequence[float] | None = None,
+    bound: float = 20.0,
+    priors: Mapping[str, KnownPrior] | None = None,
+    ard: Sequence[str] | None = None,
+    noise_prior: KnownPrior | None = None,
+) -> NetworkProblem:
+    """Regression of y on X by a multilayer perceptron with Gaussian noise.
+
+    Parameters
+    ----------
+    X : array, shape (n,) or (n, n_features)
+    y : array, shape (n,) or (n, n_outputs)
+    hidden_layer_sizes : sequence of int
+        Widths of the hidden layers; () is a linear model.
+    activation : str
+    noise_std : float, one per output, or None
+        Known standard deviation of the noise. None infers log σ, one per output, as parameters
+        ``log_sigma[1]``, … with `noise_prior` (default: normal around log(std(y) / 3), std 1.5).
+    bound : float
+        Weights are uniform on ±bound before their relevance is learned.
+    priors : mapping, optional
+        Known priors by name or group, for example ``{"b[2]": Normal(0, 0.1)}``.
+    ard : sequence of str, optional
+        What gets an ARD prior in the sparse methods; by default all that has no known prior.
+
+    Examples
+    --------
+    >>> import sbnn
+    >>> x, y = sbnn.datasets.boxcar()
+    >>> problem = sbnn.network_problem(x, y, hidden_layer_sizes=(3,), noise_std=0.5)
+    >>> problem.n_parameters
+    10
+    """
+    x, targets = check_data(X, y)
+    if isinstance(hidden_layer_sizes, int | np.integer):
+        hidden_layer_sizes = (int(hidden_layer_sizes),)
+    network = Network((x.shape[1], *hidden_layer_sizes, targets.shape[1]), activation)
+    noise = None
+    if noise_std is not None:
+        sigma = np.asarray(noise_std, dtype=float)
+        if sigma.ndim > 1 or sigma.size not in (1, network.n_outputs):
+            raise ValueError(
+                f"`noise_std` must be one number or one per output ({network.n_outputs}); "
+                f"got shape {sigma.shape}."
+            )
+        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
+            raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
+        noise = np.broadcast_to(sigma, (network.n_outputs,)).copy()
+    return NetworkProblem(network, x, targets, noise, priors, ard, bound, noise_prior)
+
+
+def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:
+    """X as (n, n_features) and y as (n, n_outputs), both finite, or an error that says why not."""
+    arrays = []
+    for name, values in (("X", X), ("y", y)):
+        try:
+            array = np.asarray(values, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numeric; {error}.") from None
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[1] == 0:
+            raise ValueError(f"{name} must have one or two dimensions; got shape {array.shape}.")
+        if not np.isfinite(array).all():
+            row, column = np.argwhere(~np.isfinite(array))[0]
+            raise ValueError(
+                f"{name} holds {array[row, column]} in row {row}, column {column} "
+                "(counted from 0); remove or fill missing values first."
+            )
+        arrays.append(array)
+    x, targets = arrays
+    if len(x) != len(targets):
+        raise ValueError(f"X has {len(x)} rows and y has {len(targets)}; they must be equal.")
+    if len(x) < 2:
+        raise ValueError(f"At least two samples are needed; got {len(x)}.")
+    return x, targets
+
+
+@functools.lru_cache(maxsize=256)
+def _network_log_likelihood(network: Network, infer_noise: bool) -> Callable:
+    """Gaussian log-likelihood of a network, batched over φ."""
+
+    def one(data, phi):
+        x, y, sigma = data
+        if infer_noise:
+            sigma = jnp.exp(phi[network.n_parameters :])
+        residual = (y - network.forward(phi[: network.n_parameters], x)) / sigma
+        # log p(D|φ) = −½ Σ r² − n Σ log σ − ½ n n_y log 2π
+        constant = y.shape[0] * (jnp.log(sigma).sum() + 0.5 * y.shape[1] * math.log(2 * math.pi))
+        return -0.5 * (residual**2).sum() - constant
+
+    return lambda data, phi: jax.vmap(one, in_axes=(None, 0))(data, phi)

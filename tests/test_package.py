@@ -1,0 +1,37 @@
+"""The public page of names."""
+
+import subprocess
+import sys
+
+import pytest
+
+import sbnn
+
+
+def test_every_public_name_can_be_had():
+    for name in sbnn.__all__:
+        assert getattr(sbnn, name) is not None
+    assert set(sbnn.__all__) <= set(dir(sbnn))
+
+
+def test_a_function_keeps_its_name_after_the_module_of_that_name_is_imported():
+    import sbnn.hierarchical
+    import sbnn.laplace
+
+    assert sbnn.laplace is sbnn.methods.laplace
+    assert callable(sbnn.hierarchical)
+    assert callable(sbnn.laplace)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="laplase"):
+        sbnn.laplase  # noqa: B018
+
+
+def test_importing_the_package_leaves_the_callers_jax_precision_alone():
+    code = (
+        "import sbnn, jax, jax.numpy as jnp; sbnn.network_problem([0., 1.], [0., 1.]);"
+        "print(jnp.zeros(1).dtype)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "float32"
