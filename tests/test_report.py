@@ -138,6 +138,16 @@ def test_sampled_fits_are_called_verified_or_not(several):
     assert "nothing to verify" in report.verdict(fitted)[-1].text
 
 
+def test_evidence_that_had_not_settled_is_said_so(several):
+    best = several.model._posterior.best
+    before = best.converged, list(best.history)
+    best.converged, best.history = False, [*range(20)]
+    try:
+        assert "still changed by up to 10" in report.unsettled(several)
+    finally:
+        best.converged, best.history = before
+
+
 def test_coverage_counts_as_right_within_what_chance_allows():
     low, high = report.coverage_range(100)
     assert (low, high) == pytest.approx((0.90, 0.99))

@@ -55,6 +55,7 @@ def render(fitted: Fit) -> str:
         graph=figures.network_graph(fitted),
         relevance=_relevance(fitted),
         optima=_optima(fitted),
+        unsettled=unsettled(fitted),
         parameters=_parameters(fitted),
         mixture_size=len(model.optima_),
         sampled=not isinstance(model._posterior, LaplacePosterior),
@@ -122,7 +123,7 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
     known = "given" if fitted.model.noise_std is not None else "found"
     end = f" The noise is {known} to be {number(float(noise))} (standard deviation)."
     if share < low:
-        return Sentence("bad", f"{start}: the model is surer than it should be; widen them.{end}")
+        return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
     if share > high:
         return Sentence("plain", f"{start}: the intervals are wider than they need to be.{end}")
     return Sentence("good", f"{start}, as many as they should.{end}")
@@ -213,17 +214,27 @@ def cautions(fitted: Fit) -> list[str]:
                 f"The noise of “{name}” ({number(float(noise[k]))}) is far above the errors on "
                 f"unseen rows ({number(float(residual[k]))}): the intervals are too wide."
             )
-    table = fitted.model.optima_
-    if "converged" in table and not table["converged"].all():
-        stopped = int((~table["converged"]).sum())
-        out.append(
-            f"{stopped} of {len(table)} optima were stopped by the limit of iterations before "
-            "their evidence settled."
-        )
     run = fitted.record.get("run", {})
     if run and not run["converged"]:
         out.append(f"The sampler says: {run['reason']}.")
     return [*out, *run.get("messages", []), *fitted.record.get("warnings", [])]
+
+
+def unsettled(fitted: Fit) -> str:
+    """Whether the evidence of the optima was still growing when the iterations ended."""
+    posterior = fitted.model._posterior
+    if not isinstance(posterior, LaplacePosterior):
+        return ""
+    optima = posterior.mixture.optima
+    moving = [o for o in optima if not o.converged and len(o.history) > 10]
+    if not moving:
+        return ""
+    growth = max(abs(o.history[-1] - o.history[-11]) for o in moving)
+    return (
+        f"{len(moving)} of {len(optima)} optima reached the limit of iterations first; in the last "
+        f"ten the log evidence still changed by up to {number(float(growth), 2)}, so that of "
+        "longer runs may be somewhat larger. The scores on unseen rows hold as they are."
+    )
 
 
 # --------------------------------------------------------------------------------------- tables

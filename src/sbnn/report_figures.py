@@ -243,9 +243,10 @@ def optimisation(fitted: Fit) -> Shown | None:
     ax = figure.add_subplot()
     ax.plot(np.arange(1, len(history) + 1), history, "-", color=colour(fitted), lw=1.6)
     ax.set(xlabel="iteration", ylabel=label)
-    low = np.quantile(history, 0.1)
-    ax.set_ylim(low - 0.05 * (history.max() - low) - 1e-9, None)
-    text = "Steps down are changes of the rules: from shared to separate precisions, or pruning."
+    low, high = np.quantile(history, 0.1), history.max()
+    margin = 0.06 * (high - low) + 1e-9
+    ax.set_ylim(low - margin, high + margin)
+    text = "Dips follow changes: separate precisions instead of shared ones, or a neuron taken out."
     return embed(figure, what, text)
 
 
@@ -281,6 +282,7 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
             place[layer, j] = (left + gap * layer, top + step * row)
     for layer in range(len(sizes) - 1):
         place[layer, -1] = (left + gap * layer + 0.42 * gap, 24.0)
+    thick = 4.0 if len(drawn) <= 60 else 2.0
     edges = []
     for k in sorted(drawn, key=lambda k: (not gone[k], gamma[k])):
         layer, i, j = ends[k]
@@ -293,7 +295,7 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
                 "to": place[layer + 1, j],
                 "pruned": bool(gone[k]),
                 "bias": i < 0,
-                "width": 1.0 if gone[k] else 0.6 + 4.0 * float(gamma[k]),
+                "width": 1.0 if gone[k] else 0.6 + thick * float(gamma[k]),
                 "tip": f"{names[k]}: {_node(fitted, layer, i)} → {_node(fitted, layer + 1, j)}\n"
                 f"γ = {_number(model.relevance_[k])}, log α = {_number(model.log_alpha_[k])}"
                 f"{', pruned' if gone[k] else ''}\n"

@@ -112,7 +112,8 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
 
     weights, means, stds = _three_axes(model.predictive_mixture(x))
     log_likelihood = _log_normal(y, means, stds).sum(axis=2)
-    log_weights, tails = array_stats.psislw(-log_likelihood, axis=0)
+    # psislw turns log likelihoods into log weights −log p itself.
+    log_weights, tails = array_stats.psislw(log_likelihood, axis=0)
     smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # the draws come back last
     smoothed /= smoothed.sum(axis=0)
     weights = np.broadcast_to(smoothed[:, :, None], means.shape)
