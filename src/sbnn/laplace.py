@@ -52,10 +52,15 @@ def curvatures(problem: Problem, phi: np.ndarray) -> np.ndarray:
         blocks = _positive_hessians(target.log_likelihood, target.data, phi)
     free = ~problem.ard
     if free.any():
-        prior = -jax.vmap(jax.hessian(target.prior.log_density))(phi)
+        prior = _prior_curvatures(target.prior, phi)
         prior = jnp.where(jnp.isfinite(prior), jnp.maximum(prior, 0.0), 0.0)
         blocks = blocks + jnp.where(np.outer(free, free), prior, 0.0)
     return np.asarray(blocks)
+
+
+@jax.jit
+def _prior_curvatures(prior, phi):
+    return -jax.vmap(jax.hessian(prior.log_density))(phi)
 
 
 @functools.partial(jax.jit, static_argnames="network")
