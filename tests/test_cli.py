@@ -9,14 +9,16 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import sbnn
-from sbnn import cli, folder, report
+from sbnn import cli, folder, report, terminal
 
 QUICK = ["--hidden", "1", "--method", "laplace"]
 PROGRAM = [sys.executable, "-c", "from sbnn.cli import main; main()"]
@@ -318,3 +320,50 @@ def test_names_from_the_table_cannot_steer_the_terminal(place, known, monkeypatc
     result = run("fit", path, "--target", "y", "--out", place / "escape")
     assert "\x1b" not in result.output
     assert "[/bold]" in result.output
+
+
+def end(error, debug=False):
+    with pytest.raises(typer.Exit) as caught, terminal.manners(debug):
+        raise error
+    return caught.value.exit_code
+
+
+def test_failures_are_one_line_and_exit_code_1(capsys):
+    assert end(OSError(28, "No space left on device", "out.csv")) == 1
+    assert capsys.readouterr().err == "sbnn: out.csv: No space left on device.\n"
+    assert end(MemoryError()) == 1
+    assert "out of memory" in capsys.readouterr().err
+    assert end(ValueError("two\nlines")) == 1
+    told = "sbnn: failed: ValueError: two lines (--debug shows where)\n"
+    assert capsys.readouterr().err == told
+    assert end(ValueError("x"), debug=True) == 1
+    assert "Traceback" in capsys.readouterr().err
+    assert end(terminal.UsageProblem("wrong")) == 2
+
+
+def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys):
+    stage = SimpleNamespace(beta=1.0, acceptance=0.25)
+
+    def show(quiet=False):
+        with terminal.show_steps(quiet) as steps:
+            steps.step("fitting [/bold] things")
+            for k in range(3):
+                steps.on_fold(k, 2)
+            steps.on_stage(stage)
+        return capsys.readouterr()
+
+    plain = show()
+    assert plain.out == ""
+    assert plain.err.splitlines() == [
+        "fitting [/bold] things",
+        "unseen rows: fold 1 of 2",
+        "unseen rows: fold 2 of 2",
+        "sampling: β 1.0000, acceptance 0.25",
+    ]
+    assert show(quiet=True).err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    lively = show()
+    assert lively.out == ""
+    assert "sampling: β 1.0000" in lively.err
+    assert "\x1b[" in lively.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from dataclasses import replace
@@ -12,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn import folder, report, report_figures
+from sbnn import folder, report, report_figures, validation
+from sbnn.fitted import DrawsPosterior
 
 EVIL = "<script>alert(1)</script>"
 DOLLAR = "$x^{"
@@ -146,6 +148,35 @@ def test_evidence_that_had_not_settled_is_said_so(several):
         assert "still changed by up to 10" in report.unsettled(several)
     finally:
         best.converged, best.history = before
+
+
+@pytest.mark.parametrize("method", ["standard", "nsbl"])
+def test_fits_by_sampling_have_a_report_of_their_own(several, method):
+    """Draws in place of the Laplace mixture: the page tells γ where it is learned."""
+    rng = np.random.default_rng(0)
+    model = copy.copy(several.model)
+    network = model.network_
+    phi = rng.normal(size=(300, network.n_parameters))
+    learned = np.linspace(0, 1, network.n_parameters) if method == "nsbl" else np.full(14, np.nan)
+    noise = np.full((300, 2), 0.3)
+    model._posterior = DrawsPosterior(network, phi, noise, 5 - 5 * learned, learned)
+    model.method_used_ = method
+    model._set_learned()
+    held = validation.leave_one_out(model, several.x, several.y)
+    run = {
+        "verified": None, "evidence_gap": None, "log_evidence_error": 0.2, "converged": True,
+        "reason": "", "messages": ["3 draws failed"], "stages": [],
+        "newton": [{"objective": 1.0}, {"objective": 2.0}],
+        "optima": [{"origin": "mixture", "log_evidence": -3.0, "share": 1.0, "gap": 0.1}],
+    }  # fmt: skip
+    record = {**several.record, "run": run, "method": method, "validation": held.how}
+    text = report.render(replace(several, model=model, held_out=held, record=record))
+    assert ("learns no relevance" in text) is (method == "standard")
+    assert ("Line width is the relevance" in text) is (method == "nsbl")
+    assert ("α as all rows chose them" in text) is (method == "nsbl")
+    assert "3 draws failed" in text
+    assert "Newton iterations" in text
+    assert "leave-one-out by Pareto-smoothed" in text
 
 
 def test_coverage_counts_as_right_within_what_chance_allows():

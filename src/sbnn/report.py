@@ -60,6 +60,7 @@ def render(fitted: Fit) -> str:
         mixture_size=len(model.optima_),
         sampled=not isinstance(model._posterior, LaplacePosterior),
         one_input=one_input,
+        has_relevance=not np.isnan(model.relevance_).all(),
     )
 
 
@@ -120,8 +121,8 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
     low, high = coverage_range(n)
     noise = np.atleast_1d(fitted.model.noise_std_)[k]
     start = f"95 % intervals for “{fitted.targets[k]}” held {100 * share:.1f} % of {n:,} such rows"
-    known = "given" if fitted.model.noise_std is not None else "found"
-    end = f" The noise is {known} to be {number(float(noise))} (standard deviation)."
+    known = "given as" if fitted.model.noise_std is not None else "found to be"
+    end = f" The noise is {known} {number(float(noise))} (standard deviation)."
     if share < low:
         return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
     if share > high:

@@ -225,7 +225,9 @@ def pairs(fitted: Fit) -> Shown | None:
         "Marginals and pairs of draws, in standardised units. Thin ridges are combinations of "
         "weights that the data do not tell apart."
     )
-    return embed(figure, "Posterior of the parameters of largest relevance", text)
+    known = not np.isnan(model.relevance_).all()
+    which = "the parameters of largest relevance" if known else "the first parameters"
+    return embed(figure, f"Posterior of {which}", text)
 
 
 def optimisation(fitted: Fit) -> Shown | None:

@@ -106,7 +106,8 @@ def cross_validate(
 def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     """Leave-one-out predictions of posterior draws, by Pareto-smoothed importance sampling.
 
-    Each row is left out by weighting draw s with 1 / p(yᵢ|φₛ); α stays as all rows chose it.
+    Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). Where α was learned (`nsbl`) it stays
+    as all rows chose it.
     """
     from arviz_stats.base import array_stats
 
@@ -117,7 +118,9 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # the draws come back last
     smoothed /= smoothed.sum(axis=0)
     weights = np.broadcast_to(smoothed[:, :, None], means.shape)
-    how = "leave-one-out by Pareto-smoothed importance sampling, the precisions α held fixed"
+    how = "leave-one-out by Pareto-smoothed importance sampling"
+    if getattr(model, "method_used_", None) == "nsbl":
+        how += ", the precisions α as all rows chose them"
     bad = int((np.asarray(tails) > 0.7).sum())
     if bad:
         how += f" (unreliable for {bad} of {len(y)} rows, whose Pareto k is above 0.7)"
