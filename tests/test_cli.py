@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import typer
 from typer.testing import CliRunner
 
 import sbnn
-from sbnn import cli, folder, report, terminal
+from sbnn import cli, comparison_table, folder, report, terminal
+from sbnn.tables import TableError
 
 QUICK = ["--hidden", "1", "--method", "laplace"]
 PROGRAM = [sys.executable, "-c", "from sbnn.cli import main; main()"]
@@ -285,6 +287,45 @@ def test_methods_are_compared_on_the_same_folds(place):
         m["method"] for m in found["methods"]
     ]
     assert "--force" in run(*arguments, "--out", out, code=2).stderr
+
+
+def test_the_comparison_is_a_table_with_the_best_density_first():
+    scores = dict.fromkeys(comparison_table.COLUMNS, 0.5)
+    records = [{**scores, "method": "laplace", "nlpd": 2.0}, {**scores, "method": "nsbl"}]
+    reasons = {"laplace": "", "nsbl": "", "standard": "samples too much"}
+    found = comparison_table.summary(records, reasons, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
+    lines = comparison_table.lines(found)
+    assert lines[1].startswith("nsbl ")
+    assert lines[2].startswith("laplace ")
+    assert "50.0 %" in lines[1]
+    assert "left out: standard (samples too much)" in lines
+    assert comparison_table.choose(None, reasons) == ["laplace", "nsbl"]
+    with pytest.raises(TableError, match="--method must be one of"):
+        comparison_table.choose(["magic"], reasons)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("fit.json", "{", "fit.json is damaged"),
+        ("fit.json", "[]", "fit.json is damaged"),
+        ("fit.json", '{"format": 99, "features": [], "targets": [], "validation": ""}', "Upgrade"),
+        ("model.nc", "nonsense", "model.nc cannot be read"),
+        ("training.csv", "a,b\n1,2\n", "training.csv or held_out.csv is damaged"),
+        ("held_out.csv", "", "training.csv or held_out.csv is damaged"),
+        ("held_out.csv", None, "has no held_out.csv"),
+    ],
+)
+def test_damaged_folders_are_told_in_one_line(fitted, tmp_path, name, text, message):
+    copy = tmp_path / "copy"
+    shutil.copytree(fitted[0], copy)
+    if text is None:
+        (copy / name).unlink()
+    else:
+        (copy / name).write_text(text)
+    result = run("report", copy, code=2)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_methods_that_sample_are_left_out_of_large_networks(place):

@@ -179,6 +179,17 @@ def test_fits_by_sampling_have_a_report_of_their_own(several, method):
     assert "leave-one-out by Pareto-smoothed" in text
 
 
+def test_one_input_is_shown_as_a_curve(tmp_path):
+    x = np.linspace(-1, 1, 12)
+    data = pd.DataFrame({"x": x, "y": x + 0.01 * np.cos(9 * x)})
+    options = {**OPTIONS, "hidden_layer_sizes": (1,), "method": "laplace", "n_starts": 1}
+    fitted = folder.fit(data, ["x"], ["y"], options)
+    text = report.render(fitted)
+    assert "y as a function of x" in text
+    assert "against each input" not in text
+    assert "this method does not prune" in text
+
+
 def test_coverage_counts_as_right_within_what_chance_allows():
     low, high = report.coverage_range(100)
     assert (low, high) == pytest.approx((0.90, 0.99))
