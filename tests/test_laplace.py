@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 from test_refine import SIGMA, linear
 
 import sbnn
-from sbnn import evidence, methods
+from sbnn import evidence, laplace_methods
 from sbnn.laplace import (
     box_log_alpha,
     climb,
@@ -127,7 +127,7 @@ def test_a_model_that_is_no_network_works_too():
 
 def test_plain_laplace_learns_nothing_and_says_what_is_free():
     problem = sbnn.Problem(lambda t: -0.5 * (t[0] - 1.0) ** 2, ["a", "b"], ard=["a", "b"])
-    result = methods.laplace(problem, key=keys(1)[0], n_starts=2, n_particles=2000)
+    result = laplace_methods.laplace(problem, key=keys(1)[0], n_starts=2, n_particles=2000)
     assert result.relevance is None
     assert any("1 direction(s) of the mode are free" in message for message in result.messages)
     # The free one keeps its prior, N(0, 40²/12); the box of ±20 has variance 40²/12 too.
@@ -145,7 +145,7 @@ def test_the_box_becomes_the_gaussian_of_its_variance():
     np.testing.assert_allclose(np.exp(-box_log_alpha(problem)), [36 / 12, 144 / 12])
 
 
-@pytest.mark.parametrize("method", [methods.laplace, methods.laplace_nsbl])
+@pytest.mark.parametrize("method", [laplace_methods.laplace, laplace_methods.laplace_nsbl])
 def test_a_black_box_is_refused_with_a_remedy(method):
     problem = sbnn.Problem(lambda t: -float(np.sum(t**2)), ["a"], ard=["a"], black_box=True)
     with pytest.raises(ValueError, match=r"needs gradients.*black box.*jax\.numpy.*sbnn\.nsbl"):

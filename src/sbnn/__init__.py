@@ -18,8 +18,8 @@ _PUBLIC = {
     "standard": "sbnn.methods",
     "nsbl": "sbnn.methods",
     "hierarchical": "sbnn.methods",
-    "laplace": "sbnn.methods",
-    "laplace_nsbl": "sbnn.methods",
+    "laplace": "sbnn.laplace_methods",
+    "laplace_nsbl": "sbnn.laplace_methods",
     "compare": "sbnn.comparison",
     "Problem": "sbnn.problem",
     "SparseBNNRegressor": "sbnn.estimator",
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from sbnn import datasets, predict, priors
     from sbnn.comparison import compare
     from sbnn.estimator import SparseBNNRegressor
-    from sbnn.methods import hierarchical, laplace, laplace_nsbl, nsbl, standard
+    from sbnn.laplace_methods import laplace, laplace_nsbl
+    from sbnn.methods import hierarchical, nsbl, standard
     from sbnn.problem import Problem
     from sbnn.regression import network_problem
     from sbnn.results import load

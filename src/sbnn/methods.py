@@ -13,22 +13,14 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._float64 import as_key, float64, key_data
-from sbnn.hierarchical import join_log_alpha, joint_symmetry, joint_target, to_parameters
-from sbnn.laplace import box_log_alpha, find_modes, sparse_modes
-from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
-from sbnn.moves import Particles, mutate
+from sbnn.averaging import average_draws, joint_evaluator, make_mixture, shares_of, too_fine
+from sbnn.hierarchical import joint_symmetry, joint_target, to_parameters
+from sbnn.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
-from sbnn.search import Candidate, Search, expand_permutations, multiplicity, search
-from sbnn.tmcmc import (
-    Stage,
-    TmcmcResult,
-    check_options,
-    evaluate_all,
-    split_factors,
-    tmcmc,
-)
+from sbnn.search import search
+from sbnn.tmcmc import Stage, TmcmcResult, check_options, tmcmc
 
 Progress = bool | Callable[[Stage], None]
 
@@ -119,7 +111,7 @@ def standard(
         seconds=time.perf_counter() - started,
         converged=run.converged,
         reason=run.reason,
-        key=_key_words(key),
+        key=key_words(key),
         settings={"n_particles": n_particles, "move": move, "max_moves": max_moves},
         n_rejected=run.n_rejected,
         messages=_rejection_message(run),
@@ -178,7 +170,7 @@ def nsbl(
         these are in `arrays["best_phi"]` in any case.
     progress : bool or callable
     """
-    _require_ard(problem, "nsbl")
+    require_ard(problem, "nsbl")
     evaluate = _evaluator(problem)
     check_options(n_particles, "auto", 1, evaluate)
     _check_nsbl(problem, mixture, n_starts, sparsify, tolerance)
@@ -187,7 +179,7 @@ def nsbl(
     key_sample, key_search, key_average = jax.random.split(as_key(key), 3)
     base = standard(problem, key_sample, n_particles=n_particles, progress=progress)
     particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
-    surrogate = _make_mixture(problem, mixture, particles, base.log_evidence)
+    surrogate = make_mixture(problem, mixture, particles, base.log_evidence)
     found = search(
         problem,
         particles,
@@ -211,12 +203,12 @@ def nsbl(
             f"than {tolerance} nat. Raise n_particles, or do not rely on this α."
         )
         warnings.warn(messages[-1], ConvergenceWarning, stacklevel=2)
-    messages += _too_fine(problem, best, hyperprior)
-    shares = _shares(problem, found, hyperprior)
+    messages += too_fine(problem, best, hyperprior)
+    shares = shares_of(problem, found, hyperprior)
     n_evaluations = base.n_evaluations + found.n_evaluations
     arrays = {}
     if average:
-        phi, log_likelihood, draws, spent = _average(
+        phi, log_likelihood, draws, spent = average_draws(
             problem, found, shares, hyperprior, key_average, n_particles, evaluate
         )
         arrays["log_alpha_draws"] = draws
@@ -235,7 +227,7 @@ def nsbl(
         seconds=time.perf_counter() - started,
         converged=newton.converged and best.exact.converged,
         reason=f"Newton: {newton.reason}; exact run: {best.exact.reason}",
-        key=_key_words(key),
+        key=key_words(key),
         settings={
             "n_particles": n_particles,
             "mixture": mixture if isinstance(mixture, str) else "given",
@@ -246,8 +238,8 @@ def nsbl(
             "average": average,
         },
         n_rejected=base.n_rejected,
-        log_alpha=_full(problem, best.log_alpha),
-        relevance=_full(problem, best.relevance),
+        log_alpha=full_length(problem, best.log_alpha),
+        relevance=full_length(problem, best.relevance),
         verified=verified,
         evidence_gap=best.gap,
         optima=pd.DataFrame(
@@ -306,7 +298,7 @@ def _check_nsbl(problem: Problem, mixture, n_starts, sparsify, tolerance) -> Non
         raise ValueError(f"`sparsify` must not be negative; got {sparsify}.")
 
 
-def _require_ard(problem: Any, method: str) -> None:
+def require_ard(problem: Any, method: str) -> None:
     _require_problem(problem)
     if not problem.ard.any():
         raise ValueError(
@@ -321,92 +313,15 @@ def _events(progress: Progress):
     return events(progress)
 
 
-def _key_words(key: Any) -> tuple[int, ...]:
+def key_words(key: Any) -> tuple[int, ...]:
     return tuple(int(word) for word in np.ravel(key_data(key)))
 
 
-def _full(problem: Problem, values: np.ndarray) -> np.ndarray:
+def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
     """Values of the ARD parameters at full length, NaN where the prior is known."""
     out = np.full(problem.n_parameters, np.nan)
     out[problem.ard] = values
     return out
-
-
-def _make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) -> GaussianMixture:
-    log_normaliser = log_evidence + problem.log_box_volume()
-    if isinstance(mixture, GaussianMixture):
-        return mixture
-    if mixture == "kde":
-        folded = kernel_density(particles, log_normaliser)
-    else:
-        distinct = len(np.unique(particles, axis=0))
-        sizes = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= distinct]
-        folded = expectation_maximisation(particles, sizes, log_normaliser)
-    return expand_permutations(problem, folded)
-
-
-def _too_fine(problem: Problem, best: Candidate, hyperprior: Hyperprior) -> list[str]:
-    """Warn where the hyperprior's rate keeps α below what pruning would need.
-
-    An irrelevant parameter rests at α = √(Λ/2r), where γ ≈ √(2rΛ): no longer near 0 once the data
-    resolve it to a precision Λ near 1/2r.
-    """
-    precision = 1.0 / best.exact.particles.phi[:, problem.ard].var(axis=0)
-    prior = np.exp(best.log_alpha)
-    fine = (precision - prior) * 4.0 * hyperprior.rate > 1.0
-    names = [n for n, f in zip(np.array(problem.names)[problem.ard], fine) if f]
-    if not names:
-        return []
-    return [
-        f"The data resolve {', '.join(names)} more finely than the hyperprior's rate "
-        f"{hyperprior.rate:.2g} lets a precision grow; they cannot be pruned. Rescale them, or "
-        "give a smaller rate."
-    ]
-
-
-def _shares(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.ndarray:
-    """Share of each optimum: its exact objective times the number of its symmetric images."""
-    log_shares = np.array([c.objective(hyperprior) for c in found.optima])
-    log_shares += np.log([multiplicity(problem, c.relevance) for c in found.optima])
-    shares = np.exp(log_shares - log_shares.max())
-    return shares / shares.sum()
-
-
-def _average(problem: Problem, found: Search, shares, hyperprior, key, n: int, evaluate):
-    """Draws that know how uncertain log α is: from each optimum by its share, moved jointly.
-
-    A particle φ of the exact posterior at an optimum gets its own log α from p(log α|φ), a Gamma
-    density for α, and both are then moved under the hierarchical posterior. The moves are local:
-    they explore the uncertainty of α around the optima found and do not look for others.
-    """
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    parts = [c.exact.particles.phi for c in found.optima]
-    counts = np.floor(shares * n).astype(int)
-    counts[0] += n - counts.sum()
-    rows = [rng.choice(len(p), size=k, replace=k > len(p)) for p, k in zip(parts, counts)]
-    phi = np.concatenate([p[r] for p, r in zip(parts, rows)])
-    joint = join_log_alpha(rng, problem, phi, hyperprior)
-    target = joint_target(problem, hyperprior)
-    move = "random_walk" if problem.black_box else "hmc"
-    host = None if evaluate is None else _joint_evaluator(problem)
-    start = Particles(joint, evaluate_all(target, joint, host), np.arange(n))
-    factor = split_factors(joint, np.full(n, 1.0 / n))
-    moved, info = mutate(
-        target, key, start, 1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
-        threshold=-1.0, evaluate=host,
-    )  # fmt: skip
-    phi = np.asarray(to_parameters(moved.phi, problem.ard))
-    log_alpha = moved.phi[:, problem.n_parameters :]
-    return phi, moved.log_likelihood, log_alpha, info.n_evaluations
-
-
-# Moves that let log α spread around its optimum; the band of the boxcar study no longer changes
-# beyond them (benchmarks/bands.py).
-AVERAGING_MOVES = {"hmc": 40, "random_walk": 100}
-
-
-def _joint_evaluator(problem: Problem):
-    return lambda joint: problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
 
 
 @float64
@@ -424,13 +339,13 @@ def hierarchical(
     Non-centred, φ = z exp(−½ log α), with log α cut to the range over which the default hyperprior
     is flat. HMC moves where the problem has gradients. `arrays["log_alpha_draws"]` holds log α.
     """
-    _require_ard(problem, "hierarchical")
+    require_ard(problem, "hierarchical")
     hyperprior = hyperprior or Hyperprior()
     host = _evaluator(problem)
     if move == "auto":
         move = "random_walk" if problem.black_box else "hmc"
     max_moves = max_moves or (1000 if move == "random_walk" else 150)
-    evaluate = None if host is None else _joint_evaluator(problem)
+    evaluate = None if host is None else joint_evaluator(problem)
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()
     target = joint_target(problem, hyperprior)
@@ -459,7 +374,7 @@ def hierarchical(
         seconds=time.perf_counter() - started,
         converged=run.converged,
         reason=run.reason,
-        key=_key_words(key),
+        key=key_words(key),
         settings={
             "n_particles": n_particles,
             "hyperprior": [hyperprior.shape, hyperprior.rate],
@@ -467,129 +382,9 @@ def hierarchical(
             "max_moves": max_moves,
         },
         n_rejected=run.n_rejected,
-        log_alpha=_full(problem, log_alpha.mean(axis=0)),
+        log_alpha=full_length(problem, log_alpha.mean(axis=0)),
         messages=_rejection_message(run),
         history={"stages": stage_table(run)},
         arrays={"log_alpha_draws": log_alpha, "joint": joint},
-        description=problem.description(),
-    )
-
-
-@float64
-def laplace(problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 10) -> Result:
-    """Laplace approximation: a Gaussian at the best mode, no relevance learned.
-
-    The uniform box of every ARD parameter is replaced by the Gaussian of the same variance, so that
-    directions which the data leave free (a redundant neuron has several) stay proper; how many
-    there are is said in `messages`. The log evidence is that of the one mode.
-    """
-    _require_ard(problem, "laplace")
-    _require_gradients(problem, "laplace")
-    started = time.perf_counter()
-    rng = np.random.default_rng(_key_words(key))
-    modes = find_modes(problem, box_log_alpha(problem), rng, n_starts)
-    best = modes[0]
-    prior = _full(problem, np.exp(best.log_alpha))
-    free = np.linalg.eigvalsh(best.precision) < np.nanmin(prior)
-    messages: tuple[str, ...] = ()
-    if free.any():
-        messages = (
-            f"{int(free.sum())} direction(s) of the mode are free: the data say less about them "
-            "than the prior does.",
-        )
-    return _gaussian_result(
-        problem, key, "laplace", best, rng, n_particles, started,
-        settings={"n_starts": n_starts, "n_particles": n_particles},
-        messages=messages,
-        history={},
-        learned=False,
-        optima=pd.DataFrame({"log_evidence": [m.log_evidence for m in modes]}),
-    )  # fmt: skip
-
-
-@float64
-def laplace_nsbl(
-    problem: Problem,
-    key: Any = 0,
-    n_particles: int = 2000,
-    n_starts: int = 10,
-    hyperprior: Hyperprior | None = None,
-) -> Result:
-    """Laplace with NSBL: log α by the Laplace evidence, re-linearised at the mode each α moves.
-
-    Without sampling, and for one mode: the log evidence is that of the best mode found from
-    `n_starts` starts. It is an approximation that is not verified here; `sbnn.nsbl` is.
-    """
-    _require_ard(problem, "laplace_nsbl")
-    _require_gradients(problem, "laplace_nsbl")
-    hyperprior = hyperprior or Hyperprior()
-    started = time.perf_counter()
-    rng = np.random.default_rng(_key_words(key))
-    found = sparse_modes(problem, hyperprior, rng, n_starts)
-    best = found[0]
-    return _gaussian_result(
-        problem, key, "laplace_nsbl", best.mode, rng, n_particles, started,
-        settings={
-            "n_starts": n_starts,
-            "n_particles": n_particles,
-            "hyperprior": [hyperprior.shape, hyperprior.rate],
-        },
-        messages=(),
-        history={"newton": pd.DataFrame({"objective": [h[0] for h in best.history]})},
-        learned=True,
-        optima=pd.DataFrame(
-            {
-                "log_evidence": [s.mode.log_evidence for s in found],
-                "objective": [s.objective for s in found],
-            }
-        ),
-        converged=best.converged,
-        arrays={"newton_log_alpha": np.array([h[1] for h in best.history])},
-    )  # fmt: skip
-
-
-def _require_gradients(problem: Problem, method: str) -> None:
-    if problem.black_box:
-        raise ValueError(
-            f"`{method}` needs gradients, and this log-likelihood is a black box. Write it with "
-            "jax.numpy, or use sbnn.standard, sbnn.nsbl or sbnn.hierarchical."
-        )
-
-
-def _gaussian_result(
-    problem, key, method, mode, rng, n, started, *, settings, messages, history, learned, optima,
-    converged=None, arrays=None,
-) -> Result:  # fmt: skip
-    """Draws and record of a Gaussian posterior N(φ*, (Λ + A)⁻¹)."""
-    prior = np.nan_to_num(_full(problem, np.exp(mode.log_alpha)))
-    factor = np.linalg.cholesky(mode.precision + np.diag(prior))
-    noise = rng.normal(size=(n, problem.n_parameters))
-    phi = mode.phi + np.linalg.solve(factor.T, noise.T).T
-    covariance = np.linalg.inv(mode.precision + np.diag(prior))
-    gamma = np.clip(1.0 - prior * np.diag(covariance), 0.0, 1.0)
-    return Result(
-        method=method,
-        problem=problem,
-        phi=phi,
-        log_likelihood=problem.log_likelihood(phi),
-        log_evidence=mode.log_evidence,
-        log_evidence_error=0.0,
-        n_evaluations=0,
-        seconds=time.perf_counter() - started,
-        converged=mode.converged if converged is None else bool(converged),
-        reason="mode reached" if mode.converged else "the climb to the mode did not finish",
-        key=_key_words(key),
-        settings=settings,
-        log_alpha=_full(problem, mode.log_alpha),
-        relevance=np.where(problem.ard, gamma, np.nan) if learned else None,
-        optima=optima,
-        messages=messages,
-        history=history,
-        arrays={
-            **(arrays or {}),
-            "mode": mode.phi,
-            "precision": mode.precision,
-            "covariance": covariance,
-        },
         description=problem.description(),
     )

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from sbnn import __version__, datasets, methods
+from sbnn import __version__, datasets, laplace_methods, methods
 from sbnn.network import Network
 from sbnn.predict import coverage, crps_draws, nlpd, rmse
 from sbnn.priors import Hyperprior
@@ -110,8 +110,8 @@ def run(
         "standard": lambda: methods.standard(three, key=0, n_particles=n),
         "nsbl": lambda: methods.nsbl(three, key=0, n_particles=n),
         "hierarchical": lambda: methods.hierarchical(three, key=0, n_particles=n),
-        "laplace": lambda: methods.laplace(three, key=0, n_particles=n),
-        "laplace_nsbl": lambda: methods.laplace_nsbl(three, key=0, n_particles=n),
+        "laplace": lambda: laplace_methods.laplace(three, key=0, n_particles=n),
+        "laplace_nsbl": lambda: laplace_methods.laplace_nsbl(three, key=0, n_particles=n),
     }
     done: dict[str, Result] = {}
     for index, (name, compute) in enumerate(parts.items(), start=1):

@@ -1,0 +1,91 @@
+"""Around NSBL's search: the mixture it starts from, and the draws it ends with."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from sbnn.hierarchical import join_log_alpha, joint_target, to_parameters
+from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
+from sbnn.moves import Particles, mutate
+from sbnn.priors import Hyperprior
+from sbnn.problem import Problem
+from sbnn.search import Candidate, Search, expand_permutations, multiplicity
+from sbnn.tmcmc import evaluate_all, split_factors
+
+
+def make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) -> GaussianMixture:
+    log_normaliser = log_evidence + problem.log_box_volume()
+    if isinstance(mixture, GaussianMixture):
+        return mixture
+    if mixture == "kde":
+        folded = kernel_density(particles, log_normaliser)
+    else:
+        distinct = len(np.unique(particles, axis=0))
+        sizes = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= distinct]
+        folded = expectation_maximisation(particles, sizes, log_normaliser)
+    return expand_permutations(problem, folded)
+
+
+def too_fine(problem: Problem, best: Candidate, hyperprior: Hyperprior) -> list[str]:
+    """Warn where the hyperprior's rate keeps α below what pruning would need.
+
+    An irrelevant parameter rests at α = √(Λ/2r), where γ ≈ √(2rΛ): no longer near 0 once the data
+    resolve it to a precision Λ near 1/2r.
+    """
+    precision = 1.0 / best.exact.particles.phi[:, problem.ard].var(axis=0)
+    prior = np.exp(best.log_alpha)
+    fine = (precision - prior) * 4.0 * hyperprior.rate > 1.0
+    names = [n for n, f in zip(np.array(problem.names)[problem.ard], fine) if f]
+    if not names:
+        return []
+    return [
+        f"The data resolve {', '.join(names)} more finely than the hyperprior's rate "
+        f"{hyperprior.rate:.2g} lets a precision grow; they cannot be pruned. Rescale them, or "
+        "give a smaller rate."
+    ]
+
+
+def shares_of(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.ndarray:
+    """Share of each optimum: its exact objective times the number of its symmetric images."""
+    log_shares = np.array([c.objective(hyperprior) for c in found.optima])
+    log_shares += np.log([multiplicity(problem, c.relevance) for c in found.optima])
+    shares = np.exp(log_shares - log_shares.max())
+    return shares / shares.sum()
+
+
+def average_draws(problem: Problem, found: Search, shares, hyperprior, key, n: int, evaluate):
+    """Draws that know how uncertain log α is: from each optimum by its share, moved jointly.
+
+    A particle φ of the exact posterior at an optimum gets its own log α from p(log α|φ), a Gamma
+    density for α, and both are then moved under the hierarchical posterior. The moves are local:
+    they explore the uncertainty of α around the optima found and do not look for others.
+    """
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    parts = [c.exact.particles.phi for c in found.optima]
+    counts = np.floor(shares * n).astype(int)
+    counts[0] += n - counts.sum()
+    rows = [rng.choice(len(p), size=k, replace=k > len(p)) for p, k in zip(parts, counts)]
+    phi = np.concatenate([p[r] for p, r in zip(parts, rows)])
+    joint = join_log_alpha(rng, problem, phi, hyperprior)
+    target = joint_target(problem, hyperprior)
+    move = "random_walk" if problem.black_box else "hmc"
+    host = None if evaluate is None else joint_evaluator(problem)
+    start = Particles(joint, evaluate_all(target, joint, host), np.arange(n))
+    factor = split_factors(joint, np.full(n, 1.0 / n))
+    moved, info = mutate(
+        target, key, start, 1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
+        threshold=-1.0, evaluate=host,
+    )  # fmt: skip
+    phi = np.asarray(to_parameters(moved.phi, problem.ard))
+    log_alpha = moved.phi[:, problem.n_parameters :]
+    return phi, moved.log_likelihood, log_alpha, info.n_evaluations
+
+
+# Moves that let log α spread around its optimum; the band of the boxcar study no longer changes
+# beyond them (benchmarks/bands.py).
+AVERAGING_MOVES = {"hmc": 40, "random_walk": 100}
+
+
+def joint_evaluator(problem: Problem):
+    return lambda joint: problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
