@@ -23,7 +23,6 @@ import pandas as pd
 import sbnn
 from sbnn._float64 import float64
 from sbnn.hierarchical import nuts, to_parameters
-from sbnn.methods import hierarchical
 from sbnn.predict import push_forward
 from sbnn.priors import Hyperprior
 
@@ -74,7 +73,7 @@ def main() -> None:
     spent = (result.n_evaluations, result.seconds)
     add("nsbl, averaged", problem, result.phi, *spent)
     add("nsbl, at α*", problem, result.arrays["best_phi"], *spent)
-    joint = hierarchical(problem, key=options.key)
+    joint = sbnn.hierarchical(problem, key=options.key)
     add("hierarchical, TMCMC", problem, joint.phi, joint.n_evaluations, joint.seconds)
     wide = sbnn.standard(bounded, key=options.key)
     add("standard, ±10", bounded, wide.phi, wide.n_evaluations, wide.seconds)

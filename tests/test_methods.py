@@ -13,7 +13,6 @@ from helpers import keys
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
-from sbnn import methods
 from sbnn.mixture import GaussianMixture, expectation_maximisation
 from sbnn.priors import Hyperprior, Normal
 from sbnn.refine import exact_evidence
@@ -185,7 +184,7 @@ def test_bad_input_is_refused_before_anything_runs(monkeypatch):
 
 def test_hierarchical_without_ard_is_refused():
     with pytest.raises(ValueError, match=r"use sbnn\.standard"):
-        methods.hierarchical(study_net(priors={"W": Normal(), "b": Normal()}))
+        sbnn.hierarchical(study_net(priors={"W": Normal(), "b": Normal()}))
 
 
 def test_a_likelihood_of_zero_everywhere_is_refused():
@@ -213,7 +212,7 @@ def check_hybrid(result):
 @pytest.mark.parametrize("method", ["laplace", "laplace_nsbl"])
 def test_a_hybrid_prior_runs_through_laplace(method):
     check_hybrid(
-        getattr(methods, method)(
+        getattr(sbnn, method)(
             study_net(priors=HYBRID), key=keys(1)[0], n_starts=3, n_particles=300
         )
     )
@@ -222,7 +221,7 @@ def test_a_hybrid_prior_runs_through_laplace(method):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["standard", "nsbl", "hierarchical"])
 def test_a_hybrid_prior_runs_through_sampling(method):
-    result = getattr(methods, method)(study_net(priors=HYBRID), key=keys(1)[0], n_particles=500)
+    result = getattr(sbnn, method)(study_net(priors=HYBRID), key=keys(1)[0], n_particles=500)
     check_hybrid(result)
     if method == "nsbl":
         assert result.verified
@@ -243,7 +242,7 @@ def test_a_black_box_runs_without_gradients(method):
     options = {"n_starts": 2, "average": False} if method == "nsbl" else {"max_moves": 40}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = getattr(methods, method)(problem, key=keys(1)[0], n_particles=60, **options)
+        result = getattr(sbnn, method)(problem, key=keys(1)[0], n_particles=60, **options)
     assert abs(result.phi[:, 0].mean() - 1.0) < 0.2
     assert result.n_evaluations > 0
     if method == "nsbl":
