@@ -212,9 +212,7 @@ def check_hybrid(result):
 @pytest.mark.parametrize("method", ["laplace", "laplace_nsbl"])
 def test_a_hybrid_prior_runs_through_laplace(method):
     check_hybrid(
-        getattr(sbnn, method)(
-            study_net(priors=HYBRID), key=keys(1)[0], n_starts=3, n_particles=300
-        )
+        getattr(sbnn, method)(study_net(priors=HYBRID), key=keys(1)[0], n_starts=3, n_particles=300)
     )
 
 
