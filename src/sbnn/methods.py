@@ -20,7 +20,7 @@ from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
 from sbnn.search import search
-from sbnn.tmcmc import Stage, TmcmcResult, check_options, tmcmc
+from sbnn.tmcmc import STUCK, Stage, TmcmcResult, check_options, tmcmc
 
 Progress = bool | Callable[[Stage], None]
 
@@ -114,19 +114,27 @@ def standard(
         key=key_words(key),
         settings={"n_particles": n_particles, "move": move, "max_moves": max_moves},
         n_rejected=run.n_rejected,
-        messages=_rejection_message(run),
+        messages=_messages(run),
         history={"stages": stage_table(run)},
         description=problem.description(),
     )
 
 
-def _rejection_message(run: TmcmcResult) -> tuple[str, ...]:
-    if run.n_rejected == 0:
-        return ()
-    return (
-        f"The log-likelihood was NaN or −inf in {run.n_rejected} of {run.n_evaluations} "
-        "evaluations; those points were rejected.",
-    )
+def _messages(run: TmcmcResult) -> tuple[str, ...]:
+    """What the user should know of a run; a sampler that got stuck is also warned of."""
+    out = []
+    if run.n_rejected:
+        out.append(
+            f"The log-likelihood was NaN or −inf in {run.n_rejected} of {run.n_evaluations} "
+            "evaluations; those points were rejected."
+        )
+    if max(stage.correlation for stage in run.stages) > STUCK:
+        out.append(
+            f"The sampler got stuck: it {run.reason}. The log evidence may be off by far more than "
+            "its error; raise `max_moves`, or write the log-likelihood with jax.numpy."
+        )
+        warnings.warn(out[-1], ConvergenceWarning, stacklevel=3)
+    return tuple(out)
 
 
 @float64
@@ -383,7 +391,7 @@ def hierarchical(
         },
         n_rejected=run.n_rejected,
         log_alpha=full_length(problem, log_alpha.mean(axis=0)),
-        messages=_rejection_message(run),
+        messages=_messages(run),
         history={"stages": stage_table(run)},
         arrays={"log_alpha_draws": log_alpha, "joint": joint},
         description=problem.description(),

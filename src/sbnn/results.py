@@ -57,7 +57,7 @@ class Result:
         Whether the exact evidence at α* agrees with the method's own; None where nothing is to
         be verified.
     evidence_gap : float or None
-        The method's own estimate minus the exact one, before refinement.
+        The estimate carried along by the search minus the exact one, at the final α.
     optima : DataFrame or None
     history : dict of DataFrame
         Records of the run, by name ("stages", "newton", "refine", …).
