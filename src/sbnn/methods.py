@@ -102,22 +102,29 @@ def standard(
         )
     return Result(
         method="standard",
-        problem=problem,
         phi=run.particles.phi,
-        log_likelihood=run.particles.log_likelihood,
-        log_evidence=run.log_evidence,
-        log_evidence_error=run.log_evidence_error,
-        n_evaluations=run.n_evaluations,
-        seconds=time.perf_counter() - started,
-        converged=run.converged,
-        reason=run.reason,
-        key=key_words(key),
         settings={"n_particles": n_particles, "move": move, "max_moves": max_moves},
-        n_rejected=run.n_rejected,
-        messages=_messages(run),
-        history={"stages": stage_table(run)},
-        description=problem.description(),
+        **_record(run, problem, key, started),
     )
+
+
+def _record(run: TmcmcResult, problem: Problem, key: Any, started: float) -> dict[str, Any]:
+    """What every result of one TMCMC run says of it."""
+    return {
+        "problem": problem,
+        "log_likelihood": run.particles.log_likelihood,
+        "log_evidence": run.log_evidence,
+        "log_evidence_error": run.log_evidence_error,
+        "n_evaluations": run.n_evaluations,
+        "seconds": time.perf_counter() - started,
+        "converged": run.converged,
+        "reason": run.reason,
+        "key": key_words(key),
+        "n_rejected": run.n_rejected,
+        "messages": _messages(run),
+        "history": {"stages": stage_table(run)},
+        "description": problem.description(),
+    }
 
 
 def _messages(run: TmcmcResult) -> tuple[str, ...]:
@@ -373,26 +380,14 @@ def hierarchical(
     log_alpha = joint[:, problem.n_parameters :]
     return Result(
         method="hierarchical",
-        problem=problem,
         phi=phi,
-        log_likelihood=run.particles.log_likelihood,
-        log_evidence=run.log_evidence,
-        log_evidence_error=run.log_evidence_error,
-        n_evaluations=run.n_evaluations,
-        seconds=time.perf_counter() - started,
-        converged=run.converged,
-        reason=run.reason,
-        key=key_words(key),
         settings={
             "n_particles": n_particles,
             "hyperprior": [hyperprior.shape, hyperprior.rate],
             "move": move,
             "max_moves": max_moves,
         },
-        n_rejected=run.n_rejected,
         log_alpha=full_length(problem, log_alpha.mean(axis=0)),
-        messages=_messages(run),
-        history={"stages": stage_table(run)},
         arrays={"log_alpha_draws": log_alpha, "joint": joint},
-        description=problem.description(),
+        **_record(run, problem, key, started),
     )

@@ -150,17 +150,14 @@ def search(
                 problem, ascent.log_alpha, here, hyperprior, next(keys), sparsify=sparsify, **moves
             )
             evaluations += sparse.n_evaluations
-            variants = [sparse._replace(steps=(*ascent.steps, *sparse.steps))]
-        else:
-            variants = [ascent]
-        for variant in variants:
-            candidate, spent = _verify(
-                problem, hyperprior, origin, surrogate, variant, keys, n_particles, tolerance,
-                finished, say, moves, _cap(move),
-            )  # fmt: skip
-            evaluations += spent
-            if candidate is not None:
-                finished.append(candidate)
+            ascent = sparse._replace(steps=(*ascent.steps, *sparse.steps))
+        candidate, spent = _verify(
+            problem, hyperprior, origin, surrogate, ascent, keys, n_particles, tolerance,
+            finished, say, moves, _cap(move),
+        )  # fmt: skip
+        evaluations += spent
+        if candidate is not None:
+            finished.append(candidate)
     finished = _rank(finished, hyperprior, sparsify)
     return Search(tuple(finished), tuple(surrogates), first_exact, evaluations)
 
