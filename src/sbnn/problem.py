@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbnn._float64 import float64
+from sbnn.gaussian import around_model, traced_shape
 from sbnn.network import Network, Symmetry
 from sbnn.priors import (
     Custom,
@@ -114,12 +115,61 @@ class Problem:
             raise TypeError(f"`log_likelihood` must be a function; got {log_likelihood!r}.")
         self._set_parameters(names, priors, ard, bound, labels)
         self.function = log_likelihood
-        self.data = data
+        self.data = self.observations = data
         if black_box is None:
             black_box = not _is_traceable(log_likelihood, self.n_parameters, data)
         self.black_box = bool(black_box)
         if not self.black_box:
             self._check_output_shape()
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Callable,
+        y,
+        *,
+        names: Sequence[str],
+        noise_std: float | Sequence[float] | np.ndarray | None = None,
+        priors: Mapping[str, KnownPrior] | None = None,
+        ard: Sequence[str] = (),
+        noise_prior: KnownPrior | None = None,
+        bound: float = 20.0,
+        black_box: bool | None = None,
+    ) -> Problem:
+        """Any model that predicts y, with Gaussian noise: JAX, plain Python, a simulator.
+
+        Parameters
+        ----------
+        model : callable
+            ``model(theta)``, theta of shape (len(names),), returns predictions of y's shape.
+        y : array, shape (n,) or (n, n_outputs)
+        noise_std : float, one per output, one per observation, or None
+            Known standard deviation of the noise. None infers its logarithm as ``log_sigma`` (or
+            ``log_sigma[1]``, … for several outputs) with `noise_prior` (default: normal around
+            log(std(y) / 3), std 1.5); the model does not see it.
+        names, priors, ard, bound, black_box
+            As for `Problem`. Say ``black_box=True`` for a model that runs a program or writes
+            files, so that JAX does not try to trace it.
+
+        Examples
+        --------
+        >>> import numpy as np, sbnn
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> problem = sbnn.Problem.from_model(
+        ...     lambda theta: float(theta[0]) * np.exp(-float(theta[1]) * t),
+        ...     y=2.0 * np.exp(-t),
+        ...     names=["size", "decay"],
+        ...     priors={"size": sbnn.priors.LogNormal(), "decay": sbnn.priors.LogNormal()},
+        ... )
+        >>> problem.names, problem.black_box
+        (('size', 'decay', 'log_sigma'), True)
+        """
+        function, data, names, priors, traceable = around_model(
+            model, y, noise_std, names, priors, noise_prior, black_box
+        )
+        problem = cls(function, names, priors, ard, bound=bound, data=data, black_box=not traceable)
+        problem.observations = data[0]
+        return problem
 
     def _set_parameters(self, names, priors, ard, bound, labels) -> None:
         self.names = tuple(names)
@@ -150,8 +200,9 @@ class Problem:
                     f"sampled in; got {prior}. Drop it from `ard` or from `priors`."
                 )
 
+    @float64
     def _check_output_shape(self) -> None:
-        phi = jax.ShapeDtypeStruct((3, self.n_parameters), jnp.float32)
+        phi = jax.ShapeDtypeStruct((3, self.n_parameters), jnp.float64)
         shape = jax.eval_shape(self._batched, self._arrays, phi).shape
         if shape != (3,):
             raise ValueError(
@@ -239,12 +290,12 @@ class Problem:
 
     def data_fingerprint(self) -> str | None:
         """A hash of the data, or None when the problem was given none."""
-        return None if self.data is None else fingerprint(self.data)
+        return None if self.data is None else fingerprint(self.observations)
 
     def fingerprint(self) -> str:
         """A hash of the configuration and the data."""
         text = json.dumps(self.description(), sort_keys=True)
-        return hashlib.sha256((text + str(self.data_fingerprint())).encode()).hexdigest()[:16]
+        return hashlib.sha256((text + fingerprint(self.data)).encode()).hexdigest()[:16]
 
 
 @jax.jit
@@ -254,14 +305,8 @@ def _evaluate(target: Target, phi):
 
 def _is_traceable(function: Callable, n: int, data: Any) -> bool:
     """Whether JAX can trace the function, found out without running it on numbers."""
-    theta = jax.ShapeDtypeStruct((n,), jnp.float32)
-    try:
-        jax.eval_shape(function, theta) if data is None else jax.eval_shape(
-            lambda t: function(t, data), theta
-        )
-    except Exception:
-        return False
-    return True
+    one = function if data is None else lambda theta: function(theta, data)
+    return traced_shape(one, n) is not None
 
 
 def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key) -> Symmetry | None:

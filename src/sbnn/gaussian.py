@@ -1,0 +1,171 @@
+"""Gaussian noise around the predictions of any model: the likelihood of `Problem.from_model`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbnn._float64 import float64
+from sbnn.priors import KnownPrior, Normal
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class GaussianLikelihood:
+    """log p(y|θ) = −½ Σ r² − Σ log σ − ½ n log 2π with r = (y − model(θ)) / σ; data = (y, σ).
+
+    `n_parameters` of θ go to the model; where `infer_noise`, log σ follow them, one per output
+    (the last axis of a y with two).
+    """
+
+    model: Callable
+    n_parameters: int
+    infer_noise: bool
+
+    def __call__(self, theta, data):
+        y, sigma = data
+        if isinstance(theta, np.ndarray):
+            with np.errstate(over="ignore", invalid="ignore"):  # NaN and ∞ are rejected later
+                predictions = np.asarray(self.model(theta[: self.n_parameters]), dtype=float)
+                return self._log_density(np, theta, y, sigma, predictions)
+        traced = jnp.asarray(self.model(theta[: self.n_parameters]))
+        return self._log_density(jnp, theta, y, sigma, traced)
+
+    def _log_density(self, xp: Any, theta, y, sigma, predictions):
+        check_predictions(predictions.shape, y.shape)
+        if self.infer_noise:
+            sigma = xp.exp(theta[self.n_parameters :])
+        residual = (y - predictions) / sigma
+        log_sigma = xp.broadcast_to(xp.log(sigma), y.shape)
+        return -0.5 * (residual**2).sum() - log_sigma.sum() - 0.5 * y.size * _LOG_2PI
+
+
+def around_model(
+    model: Callable,
+    y,
+    noise_std,
+    names: Sequence[str],
+    priors: Mapping[str, KnownPrior] | None,
+    noise_prior: KnownPrior | None,
+    black_box: bool | None,
+) -> tuple[GaussianLikelihood, tuple[np.ndarray, np.ndarray], list[str], dict, bool]:
+    """What a problem is made of: likelihood, (y, σ), names, priors, and whether JAX traces it."""
+    if not callable(model):
+        raise TypeError(f"`model` must be a function; got {model!r}.")
+    names, given, y = list(names), dict(priors or {}), check_observations(y)
+    function = GaussianLikelihood(model, len(names), noise_std is None)
+    shape: tuple[int, ...] | None
+    if black_box is False:  # let JAX say what it cannot trace
+        shape = shape_of(model, len(names))
+    else:
+        shape = None if black_box else traced_shape(model, len(names))
+    if shape is not None:
+        check_predictions(shape, y.shape)
+    if noise_std is not None:
+        return function, (y, check_noise(noise_std, y)), names, given, shape is not None
+    added, given = noise_parameters(y, names, given, noise_prior)
+    return function, (y, np.ones(y.shape)), names + added, given, shape is not None
+
+
+def check_predictions(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Predictions must have y's shape: NumPy would broadcast others into something wrong."""
+    if shape != expected:
+        raise ValueError(
+            f"`model` must return one prediction per observation, an array of y's shape "
+            f"{expected}; it returned shape {shape}."
+        )
+
+
+def traced_shape(model: Callable, n: int) -> tuple[int, ...] | None:
+    """Shape of model(θ) as JAX sees it, found without numbers; None where JAX cannot trace it.
+
+    An answer that does not carry the tracer along was made outside JAX (by a file or a program
+    that was handed the tracer's text, say): that is a black box too.
+    """
+    traced = False
+
+    def watched(theta):
+        nonlocal traced
+        out = model(theta)
+        traced = isinstance(out, jax.core.Tracer)
+        return out
+
+    try:
+        shape = shape_of(watched, n)
+    except Exception:
+        return None
+    return shape if traced else None
+
+
+@float64
+def shape_of(model: Callable, n: int) -> tuple[int, ...]:
+    """Shape of model(θ), traced as it will be compiled: JAX remembers the type of constants."""
+    return jax.eval_shape(model, jax.ShapeDtypeStruct((n,), jnp.float64)).shape
+
+
+def check_observations(y) -> np.ndarray:
+    """y as a finite array of one or two dimensions, or an error that says why not."""
+    try:
+        array = np.array(y, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be numeric; {error}.") from None
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise ValueError(
+            f"y must have one or two dimensions and not be empty; got shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(
+            f"y holds {array[at]} at index {at[0] if len(at) == 1 else at}; remove missing values, "
+            "and their predictions, first."
+        )
+    return array
+
+
+def check_noise(noise_std, y: np.ndarray) -> np.ndarray:
+    """Known σ of every observation, from one number, one per output or one per observation."""
+    sigma = np.asarray(noise_std, dtype=float)
+    try:
+        full = np.broadcast_to(sigma, y.shape).copy()
+    except ValueError:
+        raise ValueError(
+            f"`noise_std` must be one number, one per output (the last axis of y) or one per "
+            f"observation; got shape {sigma.shape} for y of shape {y.shape}."
+        ) from None
+    if not (np.isfinite(full).all() and (full > 0).all()):
+        raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
+    return full
+
+
+def noise_parameters(
+    y: np.ndarray,
+    names: Sequence[str],
+    priors: Mapping[str, KnownPrior],
+    noise_prior: KnownPrior | None,
+) -> tuple[list[str], dict[str, KnownPrior]]:
+    """Names of log σ, one per output, and the priors with those of log σ added where missing.
+
+    By default normal around log(std(y) / 3) with standard deviation 1.5: noise between a sixtieth
+    and six times of y's spread.
+    """
+    columns = y[:, None] if y.ndim == 1 else y
+    n_outputs = columns.shape[1]
+    added = ["log_sigma"] if n_outputs == 1 else [f"log_sigma[{k + 1}]" for k in range(n_outputs)]
+    if taken := set(added) & set(names):
+        raise ValueError(
+            f"{sorted(taken)[0]!r} is the name of the inferred noise; call your parameter "
+            "something else, or give `noise_std`."
+        )
+    spread = np.maximum(columns.std(axis=0), 1e-12 * (1 + np.abs(y).max()))
+    out = dict(priors)
+    for name, width in zip(added, spread):
+        if not any(name.startswith(key) for key in priors if key.startswith("log_sigma")):
+            out[name] = noise_prior or Normal(float(np.log(width / 3)), 1.5)
+    return added, out

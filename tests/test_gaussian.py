@@ -1,0 +1,148 @@
+"""Problems made from models: the Gaussian formula, known and inferred noise, clear errors."""
+
+from __future__ import annotations
+
+import cloudpickle
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_within_errors, keys, rng
+from scipy import stats
+
+import sbnn
+from sbnn.priors import Normal, Uniform
+
+T = np.linspace(0.0, 2.0, 6)
+Y = 1.0 + 0.5 * T + 0.1 * np.random.default_rng(3).normal(size=6)
+PRIORS = {"a": Normal(0, 2), "b": Normal(0, 2)}
+
+
+def line(theta):
+    return theta[0] + theta[1] * T
+
+
+def plain_line(theta):
+    return float(theta[0]) + float(theta[1]) * T
+
+
+def make(model=line, y=Y, **options):
+    options = {"names": ["a", "b"], "priors": PRIORS, "noise_std": 0.2, **options}
+    return sbnn.Problem.from_model(model, y, **options)
+
+
+@pytest.mark.parametrize("noise", [0.2, np.linspace(0.1, 0.6, 6)], ids=["one", "per observation"])
+def test_the_log_likelihood_is_the_gaussian_formula_for_jax_and_plain_models(noise):
+    theta = rng(30).normal(size=(4, 2))
+    expected = [stats.norm.logpdf(Y, line(t), noise).sum() for t in theta]
+    for model, black_box in ((line, False), (plain_line, True)):
+        problem = make(model, noise_std=noise)
+        assert problem.black_box is black_box
+        np.testing.assert_allclose(problem.log_likelihood(theta), expected, rtol=1e-12)
+
+
+def test_several_outputs_have_a_noise_level_each_known_or_inferred():
+    y = np.column_stack([Y, -Y, 2 * Y])
+    two = lambda theta: jnp.stack([line(theta), -line(theta), 2 * line(theta)], axis=1)
+    two_plain = lambda theta: np.column_stack([plain_line(theta) * f for f in (1, -1, 2)])
+    sigma = np.array([0.1, 0.2, 0.4])
+    theta = rng(31).normal(size=(4, 2))
+    predictions = np.array([two_plain(t) for t in theta])
+    expected = stats.norm.logpdf(y, predictions, sigma).sum(axis=(1, 2))
+    both = np.hstack([theta, np.log(np.tile(sigma, (4, 1)))])
+    for model in (two, two_plain):
+        known, inferred = make(model, y, noise_std=sigma), make(model, y, noise_std=None)
+        assert inferred.names[2:] == ("log_sigma[1]", "log_sigma[2]", "log_sigma[3]")
+        np.testing.assert_allclose(known.log_likelihood(theta), expected, rtol=1e-12)
+        np.testing.assert_allclose(inferred.log_likelihood(both), expected, rtol=1e-12)
+
+
+def test_inferred_noise_has_a_default_prior_from_the_data_and_takes_another():
+    problem = make(noise_std=None)
+    assert problem.names == ("a", "b", "log_sigma")
+    assert problem.priors[2] == Normal(float(np.log(Y.std() / 3)), 1.5)
+    assert make(noise_std=None, noise_prior=Normal(-1, 0.3)).priors[2] == Normal(-1, 0.3)
+    given = make(noise_std=None, priors={**PRIORS, "log_sigma": Uniform(-5, 0)})
+    assert given.priors[2] == Uniform(-5, 0)
+    y = np.column_stack([Y, Y])
+    group = make(
+        lambda t: jnp.stack([line(t)] * 2, axis=1),
+        y,
+        noise_std=None,
+        priors={**PRIORS, "log_sigma": Uniform(-5, 0)},
+    )
+    assert group.priors[2:] == (Uniform(-5, 0), Uniform(-5, 0))
+
+
+def test_a_black_box_line_has_the_exact_evidence():
+    """y ~ N(0, σ²I + 4 F Fᵀ) with F = [1, t]: the evidence is a normal density."""
+    problem = make(plain_line)
+    design = np.column_stack([np.ones(6), T])
+    truth = stats.multivariate_normal.logpdf(
+        Y, np.zeros(6), 0.2**2 * np.eye(6) + 4 * design @ design.T
+    )
+    result = sbnn.standard(problem, key=keys(1)[0], n_particles=300)
+    assert_within_errors(result.log_evidence, truth, result.log_evidence_error, "log evidence")
+
+
+def test_a_model_made_outside_jax_is_a_black_box_even_if_it_never_touches_numbers():
+    """A program handed the tracer's text would answer with constants: those are not the model."""
+    written = []
+
+    def writes_a_file(theta):
+        written.append(f"{theta}")  # what a file or a command line would receive
+        return np.zeros(6)
+
+    assert make(writes_a_file).black_box
+    assert sbnn.Problem(lambda t: len(f"{t}"), ["a"], {"a": Normal()}).black_box
+
+
+def test_a_problem_made_from_a_model_survives_pickling():
+    problem = make(lambda theta: plain_line(theta), noise_std=None)
+    problem.known_prior()
+    copy = cloudpickle.loads(cloudpickle.dumps(problem))
+    theta = rng(32).normal(size=(3, 3))
+    np.testing.assert_array_equal(copy.log_likelihood(theta), problem.log_likelihood(theta))
+    assert copy.fingerprint() == problem.fingerprint()
+
+
+def test_the_same_data_compare_whatever_the_noise_is_taken_to_be():
+    assert make(noise_std=0.1).data_fingerprint() == make(noise_std=None).data_fingerprint()
+    assert make(noise_std=0.1).fingerprint() != make(noise_std=0.2).fingerprint()
+    assert make(y=Y + 1e-9).data_fingerprint() != make().data_fingerprint()
+
+
+BAD = {
+    "not a function": ({"model": 3}, TypeError, "`model` must be a function"),
+    "shape": ({"model": lambda t: t}, ValueError, r"y's shape \(6,\); it returned shape \(2,\)"),
+    "column": (
+        {"model": lambda t: line(t)[:, None]},
+        ValueError,
+        r"y's shape \(6,\); it returned shape \(6, 1\)",
+    ),
+    "NaN in y": ({"y": np.r_[Y[:2], np.nan, Y[3:]]}, ValueError, "y holds nan at index 2; remove"),
+    "inf in y": ({"y": np.full((2, 2), np.inf)}, ValueError, r"y holds inf at index \(0, 0\)"),
+    "text": ({"y": ["a"]}, ValueError, "y must be numeric"),
+    "scalar": ({"y": 1.0}, ValueError, "one or two dimensions"),
+    "empty": ({"y": []}, ValueError, "not be empty"),
+    "noise": ({"noise_std": [0.1, 0.2]}, ValueError, r"got shape \(2,\) for y of shape \(6,\)"),
+    "no noise": ({"noise_std": 0.0}, ValueError, "finite and above zero"),
+    "taken": (
+        {"names": ["a", "log_sigma"], "noise_std": None},
+        ValueError,
+        "'log_sigma' is the name of the inferred noise",
+    ),
+    "no prior": ({"priors": {"a": Normal()}}, ValueError, "'b' has no prior"),
+}
+
+
+@pytest.mark.parametrize(("options", "kind", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_refused_with_a_remedy(options, kind, message):
+    with pytest.raises(kind, match=message):
+        make(**options)
+
+
+def test_a_black_box_with_predictions_of_the_wrong_shape_is_refused_when_it_is_called():
+    problem = make(lambda theta: plain_line(theta)[:-1])
+    assert problem.black_box
+    with pytest.raises(ValueError, match=r"y's shape \(6,\); it returned shape \(5,\)"):
+        problem.log_likelihood(np.zeros(2))
