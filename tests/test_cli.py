@@ -292,14 +292,24 @@ def test_methods_are_compared_on_the_same_folds(place):
 def test_the_comparison_is_a_table_with_the_best_density_first():
     scores = dict.fromkeys(comparison_table.COLUMNS, 0.5)
     records = [{**scores, "method": "laplace", "nlpd": 2.0}, {**scores, "method": "nsbl"}]
-    reasons = {"laplace": "", "nsbl": "", "standard": "samples too much"}
-    found = comparison_table.summary(records, reasons, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
+    left_out = {"standard": "samples too much"}
+    found = comparison_table.summary(records, left_out, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
     lines = comparison_table.lines(found)
     assert lines[1].startswith("nsbl ")
     assert lines[2].startswith("laplace ")
     assert "50.0 %" in lines[1]
     assert "left out: standard (samples too much)" in lines
-    assert comparison_table.choose(None, reasons) == ["laplace", "nsbl"]
+
+
+def test_methods_that_sample_are_compared_when_asked_for():
+    reasons = {"laplace": "", "nsbl": "", "standard": "is too large"}
+    chosen, left_out = comparison_table.choose(None, reasons, folds=3)
+    assert chosen == ["laplace"]
+    assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; add --method nsbl")
+    assert left_out["standard"] == "is too large"
+    assert comparison_table.choose(["nsbl", "nsbl"], reasons) == (["nsbl"], {})
+    with pytest.raises(TableError, match="standard is too large; give a smaller --hidden"):
+        comparison_table.choose(["standard"], reasons)
     with pytest.raises(TableError, match="--method must be one of"):
         comparison_table.choose(["magic"], reasons)
 
@@ -383,14 +393,15 @@ def test_failures_are_one_line_and_exit_code_1(capsys):
 
 
 def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys):
-    stage = SimpleNamespace(beta=1.0, acceptance=0.25)
+    stage = SimpleNamespace(beta=1.0)
 
     def show(quiet=False):
         with terminal.show_steps(quiet) as steps:
             steps.step("fitting [/bold] things")
             for k in range(3):
                 steps.on_fold(k, 2)
-            steps.on_stage(stage)
+            steps(stage)
+            steps.event("verifying")
         return capsys.readouterr()
 
     plain = show()
@@ -399,12 +410,13 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
         "fitting [/bold] things",
         "unseen rows: fold 1 of 2",
         "unseen rows: fold 2 of 2",
-        "sampling: β 1.0000, acceptance 0.25",
+        "sampling: β 1.0000 on its way from 0 to 1",
+        "verifying",
     ]
     assert show(quiet=True).err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     lively = show()
     assert lively.out == ""
-    assert "sampling: β 1.0000" in lively.err
+    assert "verifying" in lively.err  # the last step
     assert "\x1b[" in lively.err

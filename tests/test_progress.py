@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sbnn.progress import _fraction, _TimeLeft, reporter
+from sbnn.progress import _fraction, _TimeLeft, events, reporter
 from sbnn.tmcmc import Stage
 
 
@@ -25,6 +25,19 @@ def test_a_users_function_gets_every_stage():
         on_stage(stage(0.1))
         on_stage(stage(1.0))
     assert [s.beta for s in seen] == [0.1, 1.0]
+
+
+def test_a_users_object_hears_of_the_steps_of_a_search(capfd):
+    class Listener(list):
+        __call__ = event = list.append
+
+    seen = Listener()
+    events(seen)("verifying")
+    assert seen == ["verifying"]
+    assert events(print) is None  # takes stages only
+    assert events(False) is None
+    events(True)("verifying")
+    assert capfd.readouterr().err.strip() == "verifying"
 
 
 def test_a_log_file_gets_one_plain_line_per_stage(capsys):

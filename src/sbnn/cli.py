@@ -96,7 +96,7 @@ def fit(
             )
             fitted = folder.fit(
                 frame, inputs, target, options, data, command_line(),
-                steps.step, steps.on_fold, steps.on_stage,
+                steps.step, steps.on_fold, steps,
             )  # fmt: skip
             steps.step("writing the report")
             with folder.whole_folder(folder_path) as temporary:
@@ -170,7 +170,8 @@ def compare(
     features: Features = None,
     hidden: Hidden = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="Compare only this; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Compare only this; may be repeated. Without: those that do not sample."),
     ] = None,
     noise_std: NoiseStd = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
@@ -180,7 +181,7 @@ def compare(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare the feasible methods: scores by cross-validation, and log evidence."""
+    """Compare methods: scores by cross-validation, and log evidence."""
     with manners(debug):
         options = _options(hidden, "auto", noise_std, seed, len(target))
         from sbnn import tables
@@ -191,15 +192,17 @@ def compare(
 
         inputs = [name for name in frame.columns if name not in set(target)]
         reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(target))
-        chosen = comparison.choose(method, reasons)
+        chosen, left_out = comparison.choose(method, reasons, folds)
         if out is not None:
             folder.check_free(out, force, comparison.FILES)
         y = frame[target].to_numpy()
         with show_steps(quiet=as_json) as steps:
             records = validation.compare_methods(
-                chosen, options, frame[inputs], y, folds, steps.step, steps.on_fold
+                chosen, options, frame[inputs], y, folds, steps.step, steps.on_fold, steps
             )
-        summary = comparison.summary(records, reasons, data, target, inputs, options, folds, len(y))
+        summary = comparison.summary(
+            records, left_out, data, target, inputs, options, folds, len(y)
+        )
         if out is not None:
             comparison.write(summary, out)
         if as_json:

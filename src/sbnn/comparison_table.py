@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sbnn import __version__
+from sbnn.estimator import SAMPLING
 from sbnn.folder import dumps, whole_folder, write_text
 from sbnn.tables import TableError
 
@@ -32,19 +33,27 @@ NOTES = (
 )
 
 
-def choose(wanted: Sequence[str] | None, reasons: dict[str, str]) -> list[str]:
-    """The methods to compare; asking for one that is not feasible is an error."""
+def choose(
+    wanted: Sequence[str] | None, reasons: dict[str, str], folds: int = 5
+) -> tuple[list[str], dict[str, str]]:
+    """The methods to compare, and the ones left out with the reason.
+
+    Asking for one that is not feasible is an error. Methods that sample have to be asked for: they
+    run once for all rows and once per fold, at a minute or more each.
+    """
     for method in wanted or ():
         if method not in reasons:
             raise TableError(f"--method must be one of {', '.join(reasons)}; got {method!r}.")
         if reasons[method]:
             raise TableError(f"{method} {reasons[method]}; give a smaller --hidden.")
     if wanted:
-        return list(dict.fromkeys(wanted))
-    return [method for method, reason in reasons.items() if not reason]
+        return list(dict.fromkeys(wanted)), {}
+    slow = f"samples: {folds + 1} runs of a minute or more; add --method "
+    left_out = {m: why or slow + m for m, why in reasons.items() if why or m in SAMPLING}
+    return [m for m in reasons if m not in left_out], left_out
 
 
-def summary(records, reasons, data, targets, inputs, options, folds, n_rows) -> dict[str, Any]:
+def summary(records, left_out, data, targets, inputs, options, folds, n_rows) -> dict[str, Any]:
     """Everything that is printed or written."""
     return {
         "version": __version__,
@@ -55,7 +64,7 @@ def summary(records, reasons, data, targets, inputs, options, folds, n_rows) -> 
         "options": {k: v for k, v in options.items() if k != "method"},
         "folds": folds,
         "methods": sorted(records, key=lambda r: r["nlpd"]),
-        "left_out": {method: reason for method, reason in reasons.items() if reason},
+        "left_out": left_out,
     }
 
 

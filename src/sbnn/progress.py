@@ -47,8 +47,13 @@ def reporter(
 
 
 def events(progress: bool | Callable[[Stage], None]) -> Callable[[str], None] | None:
-    """A function that prints one line per step of a longer search, or None."""
-    if progress is not True:
+    """A function that tells one line per step of a longer search, or None.
+
+    A user's own `progress` hears of these steps by a method `event(text)`, if it has one.
+    """
+    if callable(progress):
+        return getattr(progress, "event", None)
+    if not progress:
         return None
     from rich.console import Console
 

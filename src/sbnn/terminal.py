@@ -99,7 +99,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 class Steps:
-    """Plain lines: what is being done, and every fold."""
+    """Plain lines: what is being done, and every fold. Called with each stage of a sampler."""
 
     def __init__(self, write) -> None:
         self.write = write
@@ -113,11 +113,18 @@ class Steps:
         if done < total:
             self.write(f"unseen rows: fold {done + 1} of {total}")
 
-    def on_stage(self, stage: Any) -> None:
+    def __call__(self, stage: Any) -> None:
         now = time.perf_counter()
         if now - self.last_stage > 10 or stage.beta >= 1:
             self.last_stage = now
-            self.write(f"sampling: β {stage.beta:.4f}, acceptance {stage.acceptance:.2f}")
+            self.write(_stage(stage))
+
+    def event(self, text: str) -> None:
+        self.step(text)
+
+
+def _stage(stage: Any) -> str:
+    return f"sampling: β {stage.beta:.4f} on its way from 0 to 1"
 
 
 class LiveSteps(Steps):
@@ -141,9 +148,8 @@ class LiveSteps(Steps):
             text += f", about {left:.0f} s left"
         self.display.update(self.task, description=text)
 
-    def on_stage(self, stage: Any) -> None:
-        text = f"sampling: β {stage.beta:.4f}, acceptance {stage.acceptance:.2f}"
-        self.display.update(self.task, description=text)
+    def __call__(self, stage: Any) -> None:
+        self.step(_stage(stage))
 
 
 @contextlib.contextmanager

@@ -178,17 +178,21 @@ def compare_methods(
     folds: int,
     step: Callable[[str], None] = lambda text: None,
     on_fold: Callable[[int, int], None] | None = None,
+    on_stage: Callable[[Any], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Evidence on all rows and cross-validated scores on the same folds, one record per method."""
     out = []
     for method in methods:
         mine = {**options, "method": method}
+        if method in SAMPLING and on_stage is not None:
+            mine["method_options"] = {"progress": on_stage}
         make = lambda mine=mine: SparseBNNRegressor(**mine)
         step(f"{method}: all {len(y):,} rows")
         started = time.perf_counter()
         model = make().fit(x, _targets(y))
         seconds = time.perf_counter() - started
-        step(f"{method}: {n_folds(len(y), folds)} folds")
+        n = n_folds(len(y), folds)
+        step(f"{method}: {n} folds, about {n * seconds:.0f} s")
         held = cross_validate(make, x, y, folds, options["random_state"] or 0, on_fold)
         scores = {name: float(np.mean(values)) for name, values in held.scores().items()}
         result = getattr(model, "result_", None)
