@@ -9,6 +9,7 @@ from helpers import SEED, assert_within_errors, gaussian_problem, rng
 from scipy import stats
 
 from sbnn import moves
+from sbnn._float64 import seed_of
 from sbnn.moves import TARGET_ACCEPTANCE, Particles, chunked, mutate
 
 
@@ -112,8 +113,8 @@ def test_two_factors_serve_two_halves_of_the_ancestors():
 
 
 def test_the_proposal_noise_is_symmetric_with_unit_variance():
-    words = jax.random.bits(jax.random.key(SEED), (20_000, 2), "uint32")
-    noise = np.asarray(moves._symmetric_noise(words, 3))
+    words = moves.random_words(seed_of(SEED), (2, 20_000))
+    noise = np.asarray(moves._symmetric_noise(words, 3)).T
     assert noise.shape == (20_000, 3)
     assert np.abs(noise).max() < np.sqrt(3)
     assert_within_errors(noise.mean(axis=0), 0.0, 1 / np.sqrt(20_000), "mean")
@@ -123,8 +124,8 @@ def test_the_proposal_noise_is_symmetric_with_unit_variance():
         (noise[:, 0] * noise[:, 2]).mean(), 0.0, 1 / np.sqrt(20_000), "correlation"
     )
     np.testing.assert_array_equal(  # every value has its mirror image
-        moves._symmetric_noise(np.array([[5, 7]], np.uint32), 2),
-        -moves._symmetric_noise(np.array([[65530, 65528]], np.uint32), 2),
+        moves._symmetric_noise(np.array([[5], [7]], np.uint32), 2),
+        -moves._symmetric_noise(np.array([[65530], [65528]], np.uint32), 2),
     )
 
 
@@ -133,14 +134,23 @@ def test_chunks_cover_every_row_once_and_in_order(n):
     phi = np.arange(2.0 * n).reshape(n, 2)
     other = np.arange(float(n))
     found = chunked(
-        lambda scale, key, phi, other: (scale * phi, other),
-        jax.random.key(0),
+        lambda scale, phi, other, number: (scale * phi, other, np.full(len(phi), number)),
         phi,
         (other,),
         (3.0,),
+        lambda i, size: 10 * i + (size == len(phi)),
     )
     np.testing.assert_array_equal(found[0], 3 * phi)
     np.testing.assert_array_equal(found[1], other)
+    # each chunk had its own random numbers
+    assert len(np.unique(found[2])) == -(-n // moves.CHUNK)
+
+
+def test_random_words_differ_between_keys_moves_and_chunks():
+    seeds = [seed_of(1), seed_of(1, 0), seed_of(1, 0, 0), seed_of(1, 1), seed_of(2)]
+    words = [tuple(moves.random_words(s, (5,))) for s in seeds]
+    assert len(set(words)) == len(seeds)
+    assert words[1] == tuple(moves.random_words(seed_of(1, 0), (5,)))
 
 
 def test_a_constant_log_likelihood_counts_as_decorrelated():

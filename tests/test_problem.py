@@ -62,6 +62,39 @@ def test_the_likelihood_is_invariant_under_the_group_with_inferred_noise():
     )
 
 
+def rapid_and_exact(problem, phi):
+    with jax.enable_x64(True):
+        target = problem.target()
+        return tuple(
+            np.asarray(jax.jit(f)(phi)) for f in (target.evaluate_rapidly, target.evaluate)
+        )
+
+
+@pytest.mark.parametrize("hidden, activation", [((3,), "tanh"), ((4, 3), "relu"), ((), "tanh")])
+@pytest.mark.parametrize("noise_std", [None, 0.5, 1e-7])
+def test_the_walks_log_likelihood_is_the_exact_one_to_rounding(hidden, activation, noise_std):
+    x, y = rng(20).normal(size=(40, 2)), rng(21).normal(size=(40, 2))
+    problem = sbnn.network_problem(x, y, hidden, activation, noise_std)
+    phi = rng(22).normal(size=(200, problem.n_parameters))
+    rapid, exact = rapid_and_exact(problem, phi)
+    single = problem._walk_precision == "float32"
+    assert single == (noise_std == 0.5)  # inferred or tiny noise: float32 would not be enough
+    np.testing.assert_allclose(rapid, exact, rtol=1e-6 if single else 1e-12)
+
+
+def test_single_precision_moves_the_log_likelihood_by_less_than_its_bound():
+    x, y = sbnn.datasets.boxcar()
+    problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
+    assert problem._walk_precision == "float32"
+    # near the posterior, where the log evidence is made
+    draws = sbnn.laplace(problem, key=1).draws(500)
+    rapid, exact = rapid_and_exact(problem, draws)
+    near = exact > exact.max() - 30
+    assert near.sum() > 20
+    difference = np.abs(rapid - exact)[near]
+    assert 0 < difference.max() < 1e-3
+
+
 def test_known_priors_replace_ard_by_name_and_group():
     problem = net(priors={"b": Normal(0, 1), "b[1][2]": LogNormal()})
     known = {n: p for n, p, a in zip(problem.names, problem.priors, problem.ard) if not a}

@@ -27,6 +27,7 @@ from scipy import stats
 
 import sbnn
 from sbnn import moves, tmcmc
+from sbnn._float64 import seed_of
 from sbnn.moves import MoveInfo, Particles
 from sbnn.priors import Normal, Uniform
 from sbnn.tmcmc import (
@@ -51,7 +52,9 @@ def naive_mutate(target, key, particles, beta, factor, scale, **_):
     phi, log_likelihood, _ = particles
     n, d = phi.shape
     factor = 2.38 / np.sqrt(d) * np.broadcast_to(factor, (2, d, d))
-    proposal, word = moves._host_propose(factor, key, phi, np.zeros(n, np.int32))
+    words = moves.random_words(seed_of(key), (moves.n_words(phi.shape[1]), n))
+    word = words[-1]
+    proposal = moves._host_propose(words, phi, factor, np.zeros(n, np.int32))
     new = np.asarray(target.evaluate(proposal))
     phi, log_likelihood, accept, bad = (
         np.asarray(a)
@@ -311,11 +314,11 @@ def test_other_data_of_the_same_shape_do_not_compile_again():
         )
 
     sbnn.standard(problem(0.0), key=0, n_particles=500)
-    before = moves._random_walk_block._cache_size(), tmcmc._evaluate_chunk._cache_size()
+    before = moves._walk_block._cache_size(), tmcmc._evaluate_chunk._cache_size()
     sbnn.standard(problem(0.5), key=1, n_particles=500)
-    assert (moves._random_walk_block._cache_size(), tmcmc._evaluate_chunk._cache_size()) == before
+    assert (moves._walk_block._cache_size(), tmcmc._evaluate_chunk._cache_size()) == before
     sbnn.standard(problem(0.5), key=1, n_particles=300)  # other shapes do: the count can grow
-    assert moves._random_walk_block._cache_size() > before[0]
+    assert moves._walk_block._cache_size() > before[0]
 
 
 # The record of a run.

@@ -32,15 +32,31 @@ def as_key(key: Any) -> jax.Array:
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if key < 0:
             raise ValueError(f"`key` must not be negative; got {key}. Use 0, 1, 2, …")
-        return jax.random.key(int(key))
+        words = np.array([key >> 32 & 0xFFFFFFFF, key & 0xFFFFFFFF], np.uint32)
+        return jax.random.wrap_key_data(words)  # as jax.random.key(key), with nothing to compile
     if isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
         if key.ndim == 0:
             return key
     elif isinstance(key, jax.Array | np.ndarray) and key.shape == (2,):
-        return jax.random.wrap_key_data(jax.numpy.asarray(key))
+        return jax.random.wrap_key_data(np.asarray(key, np.uint32))
     raise TypeError(f"`key` must be an integer or one JAX random key; got {key!r}.")
 
 
 def key_data(key: Any) -> np.ndarray:
     """The key's words as an array, to be stored."""
     return np.asarray(jax.random.key_data(as_key(key)))
+
+
+def seed_of(key: Any, *numbers: int) -> np.random.SeedSequence:
+    """A seed for (key, numbers), each combination a stream of its own."""
+    return np.random.SeedSequence(key_data(key).tolist(), spawn_key=numbers)
+
+
+def generator(key: Any, *numbers: int) -> np.random.Generator:
+    """A NumPy generator for (key, numbers)."""
+    return np.random.default_rng(seed_of(key, *numbers))
+
+
+def derive_key(key: Any, *numbers: int) -> jax.Array:
+    """A JAX key for (key, numbers), made on the host: nothing is compiled for it."""
+    return jax.random.wrap_key_data(seed_of(key, *numbers).generate_state(2))

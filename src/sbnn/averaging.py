@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 
+from sbnn._float64 import generator
 from sbnn.hierarchical import join_log_alpha, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
 from sbnn.moves import Particles, mutate
@@ -61,7 +61,7 @@ def average_draws(problem: Problem, found: Search, shares, hyperprior, key, n: i
     density for α, and both are then moved under the hierarchical posterior. The moves are local:
     they explore the uncertainty of α around the optima found and do not look for others.
     """
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    rng = generator(key)
     parts = [c.exact.particles.phi for c in found.optima]
     counts = np.floor(shares * n).astype(int)
     counts[0] += n - counts.sum()

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbnn._float64 import float64
+from sbnn._float64 import float64, generator
 from sbnn.network import Symmetry
 from sbnn.priors import Custom, Hyperprior, JointPrior, Normal
 from sbnn.problem import Problem, Target
@@ -37,7 +37,7 @@ def log_alpha_prior(hyperprior: Hyperprior) -> Custom:
         return jnp.where(inside, value, -jnp.inf)
 
     def sampler(key, shape):
-        return jnp.interp(jax.random.uniform(key, shape), quantiles, grid)
+        return np.interp(generator(key).uniform(size=shape), quantiles, grid)
 
     return Custom(density, sampler, support=(low, high))
 
@@ -82,8 +82,10 @@ def joint_target(problem: Problem, hyperprior: Hyperprior) -> Target:
     joint = JointPrior.of([*priors, *([hyper] * int(problem.ard.sum()))])
     joint = _merge_custom(joint, hyper)
     base = problem.target()
-    likelihood = _joint_log_likelihood(base.log_likelihood, tuple(problem.ard.tolist()))
-    return Target(base.data, joint, likelihood)
+    ard = tuple(problem.ard.tolist())
+    likelihood = _joint_log_likelihood(base.log_likelihood, ard)
+    rapid = None if base.rapid is None else _joint_log_likelihood(base.rapid, ard)
+    return Target(base.data, joint, likelihood, rapid)
 
 
 def _merge_custom(joint: JointPrior, hyper: Custom) -> JointPrior:

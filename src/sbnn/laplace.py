@@ -178,8 +178,8 @@ def random_start(problem: Problem, rng: np.random.Generator) -> np.ndarray:
         if problem.noise_std is None:
             phi[network.n_parameters :] = np.log(problem.y.std(axis=0) / 2 + 1e-12)
         return phi
-    key = jax.random.key(int(rng.integers(2**31)))
-    return np.array(problem.known_prior().sample(key, 1))[0] * np.where(problem.ard, 0.25, 1.0)
+    key = int(rng.integers(2**31))
+    return problem.known_prior().sample(key, 1)[0] * np.where(problem.ard, 0.25, 1.0)
 
 
 def box_log_alpha(problem: Problem) -> np.ndarray:

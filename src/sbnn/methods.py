@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from sbnn._float64 import as_key, float64, key_data
+from sbnn._float64 import as_key, derive_key, float64, key_data
 from sbnn.averaging import average_draws, joint_evaluator, make_mixture, shares_of, too_fine
 from sbnn.hierarchical import joint_symmetry, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture
@@ -88,7 +87,7 @@ def standard(
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()
     target = problem.target()
-    symmetry = invariant_symmetry(problem.symmetry, target.prior, jax.random.key(0))
+    symmetry = invariant_symmetry(problem.symmetry, target.prior, 0)
     with _reporter(progress, "Standard Bayes") as on_stage:
         run = tmcmc(
             target,
@@ -191,7 +190,7 @@ def nsbl(
     _check_nsbl(problem, mixture, n_starts, sparsify, tolerance)
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
-    key_sample, key_search, key_average = jax.random.split(as_key(key), 3)
+    key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
     base = standard(problem, key_sample, n_particles=n_particles, progress=progress)
     particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
     surrogate = make_mixture(problem, mixture, particles, base.log_evidence)

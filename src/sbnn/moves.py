@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn._float64 import derive_key, seed_of
 from sbnn.problem import Target
 
 # Acceptance rates the scales are steered to: 0.25 is near the optimum of a random walk in several
@@ -16,6 +17,7 @@ from sbnn.problem import Target
 TARGET_ACCEPTANCE = {"random_walk": 0.25, "hmc": 0.75}
 BLOCK = {"random_walk": 20, "hmc": 2}
 LEAPFROG_STEPS = 12
+CHUNK = 1000  # particles per call: enough to fill the vector units, few enough for the cache
 
 
 class Particles(NamedTuple):
@@ -80,15 +82,12 @@ def mutate(
     accepted = rejected = evaluations = n_moves = 0
     acceptance, correlation, calm = 0.0, 1.0, 0
     while n_moves < max_moves and calm < 2:
-        block_key = jax.random.fold_in(key, n_moves)
+        arguments = (phi, log_likelihood, half, beta, scale * factor)
         if evaluate is not None:
-            result = _host_block(
-                target, block_key, phi, log_likelihood, half, beta, scale * factor, evaluate
-            )
+            result = _host_block(target, derive_key(key, n_moves), *arguments, evaluate)
         else:
-            result = _device_block(
-                target, block_key, phi, log_likelihood, half, beta, scale * factor, move
-            )
+            run = _walk if move == "random_walk" else _hmc
+            result = run(target, derive_key(key, n_moves), *arguments)
         phi, log_likelihood, accepted, bad = result
         n_moves += block
         rejected += bad
@@ -109,48 +108,73 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def chunked(function: Callable, key, phi: np.ndarray, rest: tuple, common: tuple) -> list[Any]:
-    """Run function(*common, key, φ chunk, *rest chunks) over equal chunks on all devices.
+def chunked(function: Callable, phi: np.ndarray, rest: tuple, common: tuple, random=None) -> list:
+    """Run function(*common, φ chunk, *rest chunks, random(i, size)) over equal chunks.
 
-    The chunk size depends on the population alone, and each chunk has a key of its own: the same
-    program sees the same numbers whatever the number of devices, so the answer is bitwise the
-    same. Calls return before they are done, so devices work side by side.
+    The chunk size depends on the population alone, and each chunk has random numbers of its own:
+    the same program sees the same numbers whatever the number of devices, so the answer is
+    bitwise the same. Calls return before they are done, so devices work side by side.
     """
     n = len(phi)
-    n_chunks = -(-n // 1000)
+    n_chunks = -(-n // CHUNK)
     size = -(-n // n_chunks)
     padded = np.resize(np.arange(n), n_chunks * size)
     devices = jax.devices()
     parts = []
     for i in range(n_chunks):
         rows = padded[i * size : (i + 1) * size]
+        own = () if random is None else (random(i, size),)
         with jax.default_device(devices[i % len(devices)]):
-            chunk_key = jax.random.fold_in(key, i)
-            parts.append(function(*common, chunk_key, phi[rows], *(r[rows] for r in rest)))
+            parts.append(function(*common, phi[rows], *(r[rows] for r in rest), *own))
     return [np.concatenate([np.asarray(leaf) for leaf in leaves])[:n] for leaves in zip(*parts)]
 
 
-def _device_block(target, key, phi, log_likelihood, half, beta, factor, move):
-    block = _random_walk_block if move == "random_walk" else _hmc_block
+def _walk(target, key, phi, log_likelihood, half, beta, factor):
+    def words(i, size):
+        return random_words(seed_of(key, i), (BLOCK["random_walk"], n_words(phi.shape[1]), size))
+
+    common = (target, np.float64(beta), factor)
     phi, log_likelihood, accepted, bad = chunked(
-        block, key, phi, (log_likelihood, half), (target, np.float64(beta), factor)
+        _walk_block, phi, (log_likelihood, half), common, words
     )
     return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
 
 
-def _symmetric_noise(bits, d):
-    """Zero-mean, unit-variance, symmetric noise (…, d) out of ⌈d/2⌉ random 32-bit words per row.
+def _hmc(target, key, phi, log_likelihood, half, beta, factor):
+    phi, log_likelihood, accepted, bad = chunked(
+        _hmc_block,
+        phi,
+        (half,),
+        (target, np.float64(beta), factor),
+        lambda i, size: derive_key(key, i),
+    )
+    return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
+
+
+def random_words(seed: np.random.SeedSequence, shape: tuple[int, ...]) -> np.ndarray:
+    """Random 32-bit words out of NumPy's SFC64: ten times as fast as JAX's generator on a CPU."""
+    raw = np.random.SFC64(seed).random_raw(-(-int(np.prod(shape)) // 2))
+    return raw.view(np.uint32)[: int(np.prod(shape))].reshape(shape)
+
+
+def n_words(d: int) -> int:
+    """Words per particle and move: half a word per coordinate, and one to accept by."""
+    return (d + 1) // 2 + 1
+
+
+def _symmetric_noise(words, d):
+    """Zero-mean, unit-variance, symmetric noise (d, n) out of (⌈d/2⌉, n) random 32-bit words.
 
     A random walk is exact for any symmetric proposal. Sixteen bits of a uniform on ±√3 per
     coordinate cost a fifth of float64 normals to generate and to compile, and mix as well.
     """
-    halves = jnp.concatenate([bits & 0xFFFF, bits >> 16], axis=-1)[..., :d]
+    halves = jnp.concatenate([words & 0xFFFF, words >> 16])[:d]
     return ((halves.astype(jnp.float64) + 0.5) / 65536.0 - 0.5) * np.sqrt(12.0)
 
 
-def _propose(bits, phi, factor, half):
-    noise = _symmetric_noise(bits, phi.shape[-1])
-    return phi + jnp.where(half[:, None] == 0, noise @ factor[0].T, noise @ factor[1].T)
+def _propose(words, phi, factor, half):
+    noise = _symmetric_noise(words[:-1], phi.shape[-1])
+    return phi + jnp.where(half == 0, factor[0] @ noise, factor[1] @ noise).T
 
 
 def _accept(target, word, beta, phi, log_likelihood, log_prior, proposal, new_log_likelihood):
@@ -168,35 +192,26 @@ def _accept(target, word, beta, phi, log_likelihood, log_prior, proposal, new_lo
     return phi, log_likelihood, pick(new_log_prior, log_prior), accept, bad
 
 
-def _n_words(d: int) -> int:
-    return (d + 1) // 2 + 1
-
-
 @jax.jit
-def _random_walk_block(target, beta, factor, key, phi, log_likelihood, half):
-    n, d = phi.shape
-    n_moves = BLOCK["random_walk"]
-    bits = jax.random.bits(key, (n_moves, n, _n_words(d)), "uint32")
+def _walk_block(target, beta, factor, phi, log_likelihood, half, words):
+    n = phi.shape[0]
 
-    def step(carry, bits):
+    def step(carry, words):
         phi, log_likelihood, log_prior, accepted, bad = carry
-        proposal = _propose(bits[:, :-1], phi, factor, half)
-        new = target.evaluate(proposal)
+        proposal = _propose(words, phi, factor, half)
+        new = target.evaluate_rapidly(proposal)
         phi, log_likelihood, log_prior, accept, failed = _accept(
-            target, bits[:, -1], beta, phi, log_likelihood, log_prior, proposal, new
+            target, words[-1], beta, phi, log_likelihood, log_prior, proposal, new
         )
         return (phi, log_likelihood, log_prior, accepted + accept, bad + failed), None
 
     zeros = jnp.zeros(n, jnp.int32)
     carry = (phi, log_likelihood, target.prior.log_density(phi), zeros, zeros)
-    (phi, log_likelihood, _, accepted, bad), _ = jax.lax.scan(step, carry, bits)
+    (phi, log_likelihood, _, accepted, bad), _ = jax.lax.scan(step, carry, words)
     return phi, log_likelihood, accepted, bad
 
 
-@jax.jit
-def _host_propose(factor, key, phi, half):
-    bits = jax.random.bits(key, (phi.shape[0], _n_words(phi.shape[1])), "uint32")
-    return _propose(bits[:, :-1], phi, factor, half), bits[:, -1]
+_host_propose = jax.jit(_propose)
 
 
 @jax.jit
@@ -220,14 +235,14 @@ def _host_block(target, key, phi, log_likelihood, half, beta, factor, evaluate):
     """The same random walk, the likelihood evaluated on the host between two compiled halves."""
     accepted = bad = 0
     for i in range(BLOCK["random_walk"]):
-        proposal, word = _host_propose(factor, jax.random.fold_in(key, i), phi, half)
-        proposal = np.asarray(proposal)
+        words = random_words(seed_of(key, i), (n_words(phi.shape[1]), len(phi)))
+        proposal = np.asarray(_host_propose(words, phi, factor, half))
         inside = np.asarray(_prior_log_density(target.prior, proposal)) > -np.inf
         new = np.full(len(phi), -np.inf)
         new[inside] = evaluate(proposal[inside])  # outside the prior nothing needs a run
         phi, log_likelihood, accept, failed = (
             np.asarray(a)
-            for a in _host_accept(target.prior, word, beta, phi, log_likelihood, proposal, new)
+            for a in _host_accept(target.prior, words[-1], beta, phi, log_likelihood, proposal, new)
         )
         accepted += int(accept.sum())
         bad += int(failed.sum())
@@ -235,7 +250,7 @@ def _host_block(target, key, phi, log_likelihood, half, beta, factor, evaluate):
 
 
 @jax.jit
-def _hmc_block(target, beta, factor, key, phi, log_likelihood, half):
+def _hmc_block(target, beta, factor, phi, half, key):
     """BlackJAX's HMC kernel, one chain per particle, step sizes jittered per particle and move."""
     from blackjax.mcmc import hmc
 

@@ -151,6 +151,21 @@ class Network:
             hidden = activation(_affine(weights, hidden, biases))
         return _affine(last_weights, hidden, last_biases).T
 
+    def forward_row(self, columns, inputs):
+        """Outputs at one row of data for many φ: (n_parameters, n), (n_inputs,) → (n_outputs, n).
+
+        The parameter vectors are the fast axis, which a CPU's vector units like best.
+        """
+        activation = ACTIVATIONS[self.activation]
+        out = inputs[:, None]
+        for number, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes), start=1):
+            where_weights, where_biases = self.slices[number - 1]
+            weights = columns[where_weights].reshape(n_out, n_in, -1)
+            out = (weights * out).sum(axis=1) + columns[where_biases]
+            if number < self.n_layers:
+                out = activation(out)
+        return out
+
     def jacobian(self, phi, x):
         """Per-sample Jacobian ∂f/∂φ in closed form: shape (n, n_outputs, n_parameters).
 

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn._float64 import derive_key, generator
+
 _LOG_2PI = math.log(2 * math.pi)
 
 
@@ -44,8 +46,8 @@ class Uniform:
         return jnp.where((x >= low) & (x <= high), -jnp.log(high - low), -jnp.inf)
 
     @staticmethod
-    def sample(key, shape, low, high):
-        return low + (high - low) * jax.random.uniform(key, shape)
+    def sample(rng, shape, low, high):
+        return rng.uniform(low, high, shape)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -68,8 +70,8 @@ class Normal:
         return -0.5 * ((x - mean) / std) ** 2 - jnp.log(std) - 0.5 * _LOG_2PI
 
     @staticmethod
-    def sample(key, shape, mean, std):
-        return mean + std * jax.random.normal(key, shape)
+    def sample(rng, shape, mean, std):
+        return rng.normal(mean, std, shape)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -93,8 +95,8 @@ class LogNormal:
         return jnp.where(x > 0, Normal.log_density(log_x, mean, std) - log_x, -jnp.inf)
 
     @staticmethod
-    def sample(key, shape, mean, std):
-        return jnp.exp(mean + std * jax.random.normal(key, shape))
+    def sample(rng, shape, mean, std):
+        return rng.lognormal(mean, std, shape)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -115,8 +117,8 @@ class HalfNormal:
         return jnp.where(x >= 0, Normal.log_density(x, 0.0, std) + math.log(2.0), -jnp.inf)
 
     @staticmethod
-    def sample(key, shape, std):
-        return jnp.abs(std * jax.random.normal(key, shape))
+    def sample(rng, shape, std):
+        return np.abs(rng.normal(0.0, std, shape))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -211,12 +213,15 @@ class JointPrior:
             total = total + density(phi[..., where], *numbers).sum(axis=-1)
         return total
 
-    def sample(self, key, n: int):
+    def sample(self, key, n: int) -> np.ndarray:
         """n independent draws, shape (n, self.n)."""
-        out = jnp.zeros((n, self.n))
-        for k, (kind, where, numbers) in zip(jax.random.split(key, len(self.groups)), self.groups):
-            sampler = kind.sampler if isinstance(kind, Custom) else kind.sample
-            out = out.at[:, where].set(sampler(k, (n, len(where)), *numbers))
+        out = np.zeros((n, self.n))
+        for i, (kind, where, numbers) in enumerate(self.groups):
+            shape = (n, len(where))
+            if isinstance(kind, Custom):
+                out[:, where] = kind.sampler(derive_key(key, i), shape)
+            else:
+                out[:, where] = kind.sample(generator(key, i), shape, *numbers)
         return out
 
     def marginals(self) -> list[tuple[Any, tuple[float, ...]]]:

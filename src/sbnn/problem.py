@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbnn._float64 import float64
+from sbnn._float64 import as_key, float64
 from sbnn.gaussian import around_model, traced_shape
 from sbnn.network import Network, Symmetry
 from sbnn.priors import (
@@ -32,24 +32,34 @@ from sbnn.priors import (
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["data", "prior"],
-    meta_fields=["log_likelihood"],
+    meta_fields=["log_likelihood", "rapid"],
 )
 @dataclass(frozen=True)
 class Target:
     """What a sampler needs: log-likelihood (data, φ of shape (n, d)) → (n,), and a joint prior.
 
     The function is static and the numbers are leaves, so that a second problem of the same shape
-    reuses the compiled sampler.
+    reuses the compiled sampler. `rapid`, where there is one, is the same function for many φ whose
+    derivatives nobody asks for.
     """
 
     data: Any
     prior: JointPrior
     log_likelihood: Callable
+    rapid: Callable | None = None
 
     def evaluate(self, phi):
         """Log-likelihood of each row, −inf wherever the function gave NaN or +inf."""
-        value = self.log_likelihood(self.data, phi)
-        return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
+        return _finite_or_impossible(self.log_likelihood(self.data, phi))
+
+    def evaluate_rapidly(self, phi):
+        """The same for walks, which need no derivatives."""
+        function = self.log_likelihood if self.rapid is None else self.rapid
+        return _finite_or_impossible(function(self.data, phi))
+
+
+def _finite_or_impossible(value):
+    return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
 
 
 @functools.lru_cache(maxsize=256)
@@ -224,6 +234,11 @@ class Problem:
         return _vectorise(self.function, self.data is not None)
 
     @property
+    def _rapid(self) -> Callable | None:
+        """A faster form of `_batched` for walks, or None."""
+        return None
+
+    @property
     def symmetry(self) -> Symmetry | None:
         """Group under which the likelihood is invariant, or None."""
         return None
@@ -244,7 +259,8 @@ class Problem:
         """What a sampler needs, under `prior` (the known one when None)."""
         function = self.function if self.black_box else self._batched
         data = () if self.black_box else self._arrays
-        return Target(data, prior if prior is not None else self.known_prior(), function)
+        prior = prior if prior is not None else self.known_prior()
+        return Target(data, prior, function, self._rapid)
 
     def log_box_volume(self) -> float:
         """Log volume of the box of the ARD parameters: what log Z₀ adds to log Z."""
@@ -342,7 +358,7 @@ def _is_even(kind: Any, numbers: tuple[float, ...], key) -> bool:
     if kind is Normal:
         return numbers[0] == 0
     if isinstance(kind, Custom):
-        draws = kind.sampler(key, (64, 1))
+        draws = kind.sampler(as_key(key), (64, 1))
         return bool(np.allclose(kind.density(draws), kind.density(-draws), rtol=1e-5, atol=1e-5))
     return False
 

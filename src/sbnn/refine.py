@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from scipy.special import logsumexp
 
-from sbnn._float64 import as_key, float64
+from sbnn._float64 import as_key, derive_key, float64, generator
 from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry, prunable_units
@@ -32,7 +31,7 @@ def exact_evidence(
     Nothing is approximated but by the number of particles: this is what a surrogate is judged by.
     """
     prior = problem.prior_at(log_alpha)
-    symmetry = invariant_symmetry(problem.symmetry, prior, jax.random.key(0))
+    symmetry = invariant_symmetry(problem.symmetry, prior, 0)
     return tmcmc(
         problem.target(prior),
         key,
@@ -114,7 +113,6 @@ class _Carrier:
         self.problem, self.evaluate, self.max_moves = problem, evaluate, max_moves
         self.move = "random_walk" if move == "auto" else move
         self.key = as_key(key)
-        self.seed = np.asarray(jax.random.key_data(self.key)).tolist()
         self.log_alpha = np.asarray(log_alpha, dtype=float).copy()
         self.particles, self.log_evidence = start.particles, start.log_evidence
         d = self.particles.phi.shape[1]
@@ -132,16 +130,16 @@ class _Carrier:
         self.log_alpha = self.log_alpha + fraction * step
         weights = np.exp(log_weights - logsumexp(log_weights))
         prior = self.problem.prior_at(self.log_alpha)
-        rng = np.random.default_rng([*self.seed, self.n_steps])
+        rng = generator(self.key, 1, self.n_steps)
         factor = split_factors(self.particles.phi, weights)
         chosen = systematic_resample(rng, weights)
         phi = self.particles.phi[chosen]
-        symmetry = invariant_symmetry(self.problem.symmetry, prior, jax.random.key(0))
+        symmetry = invariant_symmetry(self.problem.symmetry, prior, 0)
         if symmetry is not None:
             phi = symmetry.apply_random(rng, phi)
         self.particles, info = mutate(
             self.problem.target(prior),
-            jax.random.fold_in(self.key, self.n_steps),
+            derive_key(self.key, 0, self.n_steps),
             Particles(phi, self.particles.log_likelihood[chosen], chosen),
             1.0,
             factor,

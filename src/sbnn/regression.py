@@ -47,6 +47,24 @@ class NetworkProblem(Problem):
         return self.function
 
     @property
+    def _rapid(self) -> Callable:
+        return _rapid_log_likelihood(self.network, self.noise_std is None, self._walk_precision)
+
+    @functools.cached_property
+    def _walk_precision(self) -> str:
+        """float32 where its rounding moves the log-likelihood by less than 10⁻³, else float64.
+
+        Rounding moves an output by about ε (max|y| + B √m), with weights up to B into the output
+        from m neurons; over σ, for n residuals of order 1 and independent roundings, the sum of
+        squares moves by √n times that.
+        """
+        if self.noise_std is None:
+            return "float64"  # σ may become as small as the data allow
+        size = np.abs(self.y).max() + self.bound * math.sqrt(self.network.sizes[-2])
+        moved = np.finfo(np.float32).eps * size / self.noise_std.min() * math.sqrt(self.y.size)
+        return "float32" if moved < 1e-3 else "float64"
+
+    @property
     def symmetry(self) -> Symmetry:
         return Symmetry(self.network, self.n_parameters - self.network.n_parameters)
 
@@ -166,3 +184,32 @@ def _network_log_likelihood(network: Network, infer_noise: bool) -> Callable:
         return -0.5 * (residual**2).sum() - constant
 
     return lambda data, phi: jax.vmap(one, in_axes=(None, 0))(data, phi)
+
+
+@functools.lru_cache(maxsize=256)
+def _rapid_log_likelihood(network: Network, infer_noise: bool, precision: str) -> Callable:
+    """The same, one row of the data after the other with the particles as the fast axis.
+
+    On a CPU this is up to three times as fast as the form above, which keeps derivatives cheap.
+    Squares are summed in float64 whatever the precision of the network.
+    """
+
+    def log_likelihood(data, phi):
+        x, y, sigma = data
+        columns = phi.T
+        log_sigma = columns[network.n_parameters :] if infer_noise else jnp.log(sigma)[:, None]
+        inverse = jnp.exp(-log_sigma).astype(precision)
+        columns = columns[: network.n_parameters].astype(precision)
+
+        def add_row(total, row):
+            inputs, targets = row
+            out = network.forward_row(columns, inputs)
+            residual = (targets[:, None] - out) * inverse
+            return total + (residual.astype(jnp.float64) ** 2).sum(axis=0), None
+
+        rows = (jnp.asarray(x, precision), jnp.asarray(y, precision))
+        total, _ = jax.lax.scan(add_row, jnp.zeros(phi.shape[0]), rows)
+        constant = y.shape[0] * (log_sigma.sum(axis=0) + 0.5 * y.shape[1] * math.log(2 * math.pi))
+        return -0.5 * total - constant
+
+    return log_likelihood

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
+from sbnn._float64 import derive_key, generator
 from sbnn.evidence import log_evidence
 from sbnn.mixture import GaussianMixture
 from sbnn.network import Symmetry
@@ -106,8 +107,8 @@ def search(
        differ by more than `tolerance`, the ascent continues from the fresh particles.
     """
     say = on_event or (lambda text: None)
-    keys = iter(jax.random.split(key, 64))
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(next(keys))).tolist())
+    keys = (derive_key(key, i) for i in itertools.count())
+    rng = generator(next(keys))
     move = "random_walk" if problem.black_box else "hmc"
     moves: dict[str, Any] = {"move": move, "evaluate": evaluate}
     evaluations = 0

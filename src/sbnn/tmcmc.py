@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from scipy.special import logsumexp
 
-from sbnn._float64 import as_key, float64
+from sbnn._float64 import as_key, derive_key, float64, generator
 from sbnn.moves import Evaluate, Particles, chunked, mutate
 from sbnn.problem import Target
 
@@ -99,10 +99,9 @@ def tmcmc(
     automatic = move == "auto" and evaluate is None
     move = "random_walk" if move == "auto" else move
     key = as_key(key)
-    key_start, key_moves = jax.random.split(key)
-    seed = np.asarray(jax.random.key_data(key)).tolist()
+    key_start, key_moves = derive_key(key, 0), derive_key(key, 1)
 
-    phi = np.array(_sample_prior(target.prior, key_start, n_particles))
+    phi = target.prior.sample(key_start, n_particles)
     log_likelihood = evaluate_all(target, phi, evaluate)
     n_evaluations = n_particles
     n_rejected = int((log_likelihood == -np.inf).sum())
@@ -128,7 +127,7 @@ def tmcmc(
         stage_variance = _family_variance(weights, particles.ancestor)
         variance += stage_variance
 
-        rng = np.random.default_rng([*seed, len(stages)])
+        rng = generator(key, 2, len(stages))
         factor = split_factors(particles.phi, weights)
         chosen = systematic_resample(rng, weights)
         phi, log_likelihood = particles.phi[chosen], particles.log_likelihood[chosen]
@@ -136,7 +135,7 @@ def tmcmc(
             phi = symmetry.apply_random(rng, phi)
         particles, info = mutate(
             target,
-            jax.random.fold_in(key_moves, len(stages)),
+            derive_key(key_moves, len(stages)),
             Particles(phi, log_likelihood, chosen),
             new_beta,
             factor,
@@ -150,7 +149,7 @@ def tmcmc(
             move, scale, max_moves = "hmc", 0.3, max(2, max_moves // 5)
             particles, more = mutate(
                 target,
-                jax.random.fold_in(key_moves, max_stages + len(stages)),
+                derive_key(key_moves, max_stages + len(stages)),
                 particles,
                 new_beta,
                 factor,
@@ -222,17 +221,13 @@ def evaluate_all(target: Target, phi: np.ndarray, evaluate: Evaluate | None) -> 
     """Log-likelihood of every row."""
     if evaluate is not None:
         return evaluate(phi)
-    (values,) = chunked(_evaluate_chunk, jax.random.key(0), phi, (), (target,))
+    (values,) = chunked(_evaluate_chunk, phi, (), (target,))
     return values
 
 
 @jax.jit
-def _evaluate_chunk(target, key, phi):
-    return (target.evaluate(phi),)
-
-
-def _sample_prior(prior, key, n):
-    return prior.sample(key, n)
+def _evaluate_chunk(target, phi):
+    return (target.evaluate_rapidly(phi),)
 
 
 def temper(log_likelihood: np.ndarray, delta: float) -> np.ndarray:
