@@ -7,11 +7,29 @@ import numpy as np
 from sbnn._float64 import generator
 from sbnn.hierarchical import join_log_alpha, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
-from sbnn.moves import Particles, mutate
+from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem
 from sbnn.search import Candidate, Search, expand_permutations, multiplicity
 from sbnn.tmcmc import evaluate_all, split_factors
+
+
+def check_nsbl(problem: Problem, mixture, n_starts, sparsify, tolerance) -> None:
+    """Refuse settings that cannot work, before anything runs."""
+    if isinstance(mixture, GaussianMixture):
+        if mixture.dimension != problem.n_parameters:
+            raise ValueError(
+                f"`mixture` has {mixture.dimension} dimensions; the problem has "
+                f"{problem.n_parameters} parameters."
+            )
+    elif mixture not in ("kde", "em"):
+        raise ValueError(f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {mixture!r}.")
+    if n_starts < 1:
+        raise ValueError(f"`n_starts` must be at least 1; got {n_starts}.")
+    if not tolerance > 0:
+        raise ValueError(f"`tolerance` must be above zero; got {tolerance}.")
+    if not sparsify >= 0:
+        raise ValueError(f"`sparsify` must not be negative; got {sparsify}.")
 
 
 def make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) -> GaussianMixture:
@@ -70,7 +88,7 @@ def average_draws(problem: Problem, found: Search, shares, hyperprior, key, n: i
     joint = join_log_alpha(rng, problem, phi, hyperprior)
     target = joint_target(problem, hyperprior)
     move = "random_walk" if problem.black_box else "hmc"
-    host = None if evaluate is None else joint_evaluator(problem)
+    host = joint_evaluator(problem, evaluate)
     start = Particles(joint, evaluate_all(target, joint, host), np.arange(n))
     factor = split_factors(joint, np.full(n, 1.0 / n))
     moved, info = mutate(
@@ -87,5 +105,8 @@ def average_draws(problem: Problem, found: Search, shares, hyperprior, key, n: i
 AVERAGING_MOVES = {"hmc": 40, "random_walk": 100}
 
 
-def joint_evaluator(problem: Problem):
-    return lambda joint: problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
+def joint_evaluator(problem: Problem, evaluate: Evaluate | None) -> Evaluate | None:
+    """The same evaluations for (z, log α), or None where there are none on the host."""
+    if evaluate is None:
+        return None
+    return lambda joint: evaluate(np.asarray(to_parameters(joint, problem.ard)))

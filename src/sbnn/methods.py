@@ -12,7 +12,15 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._float64 import as_key, derive_key, float64, key_data
-from sbnn.averaging import average_draws, joint_evaluator, make_mixture, shares_of, too_fine
+from sbnn.averaging import (
+    average_draws,
+    check_nsbl,
+    joint_evaluator,
+    make_mixture,
+    shares_of,
+    too_fine,
+)
+from sbnn.evaluator import with_executor
 from sbnn.hierarchical import joint_symmetry, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
@@ -39,16 +47,13 @@ def _reporter(progress: Progress, title: str):
     return reporter(progress, title)
 
 
-def _evaluator(problem: Problem):
-    return problem.log_likelihood if problem.black_box else None
-
-
 def stage_table(run: TmcmcResult) -> pd.DataFrame:
     """The per-stage record as a table."""
     return pd.DataFrame(run.stages, columns=list(Stage._fields))
 
 
 @float64
+@with_executor
 def standard(
     problem: Problem,
     key: Any = 0,
@@ -56,6 +61,8 @@ def standard(
     move: str = "auto",
     max_moves: int = 400,
     progress: Progress = False,
+    executor: Any = None,
+    on_failure: str = "retry",
 ) -> Result:
     """Standard Bayesian inference: the posterior under the known priors, by TMCMC.
 
@@ -72,6 +79,10 @@ def standard(
         Cap of moves per tempering stage.
     progress : bool or callable
         Show a display, or be called with every finished stage.
+    executor : None, "processes", int or distributed.Client
+        Where a black-box function runs: this process, worker processes, or a Dask cluster.
+    on_failure : {"retry", "reject", "raise"}
+        What an exception in it, or the death of its worker, leads to; see `sbnn.evaluator`.
 
     Examples
     --------
@@ -83,7 +94,7 @@ def standard(
     (500, 7)
     """
     _require_problem(problem)
-    evaluate = _evaluator(problem)
+    evaluate = executor
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()
     target = problem.target()
@@ -144,6 +155,7 @@ def _messages(run: TmcmcResult) -> tuple[str, ...]:
 
 
 @float64
+@with_executor
 def nsbl(
     problem: Problem,
     key: Any = 0,
@@ -155,6 +167,8 @@ def nsbl(
     tolerance: float = 1.0,
     average: bool = True,
     progress: Progress = False,
+    executor: Any = None,
+    on_failure: str = "retry",
 ) -> Result:
     """Nonlinear sparse Bayesian learning, verified against the exact evidence.
 
@@ -182,16 +196,17 @@ def nsbl(
         Draws also carry the uncertainty of log α around the optima found, each optimum by its
         exact evidence. With False they come from the exact posterior at α* alone, as in the study;
         these are in `arrays["best_phi"]` in any case.
-    progress : bool or callable
+    progress, executor, on_failure
+        As for `standard`.
     """
     require_ard(problem, "nsbl")
-    evaluate = _evaluator(problem)
+    evaluate = executor
     check_options(n_particles, "auto", 1, evaluate)
-    _check_nsbl(problem, mixture, n_starts, sparsify, tolerance)
+    check_nsbl(problem, mixture, n_starts, sparsify, tolerance)
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
     key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
-    base = standard(problem, key_sample, n_particles=n_particles, progress=progress)
+    base = standard(problem, key_sample, n_particles, progress=progress, executor=executor)
     particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
     surrogate = make_mixture(problem, mixture, particles, base.log_evidence)
     found = search(
@@ -295,23 +310,6 @@ def nsbl(
     )
 
 
-def _check_nsbl(problem: Problem, mixture, n_starts, sparsify, tolerance) -> None:
-    if isinstance(mixture, GaussianMixture):
-        if mixture.dimension != problem.n_parameters:
-            raise ValueError(
-                f"`mixture` has {mixture.dimension} dimensions; the problem has "
-                f"{problem.n_parameters} parameters."
-            )
-    elif mixture not in ("kde", "em"):
-        raise ValueError(f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {mixture!r}.")
-    if n_starts < 1:
-        raise ValueError(f"`n_starts` must be at least 1; got {n_starts}.")
-    if not tolerance > 0:
-        raise ValueError(f"`tolerance` must be above zero; got {tolerance}.")
-    if not sparsify >= 0:
-        raise ValueError(f"`sparsify` must not be negative; got {sparsify}.")
-
-
 def require_ard(problem: Any, method: str) -> None:
     _require_problem(problem)
     if not problem.ard.any():
@@ -339,6 +337,7 @@ def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
 
 
 @float64
+@with_executor
 def hierarchical(
     problem: Problem,
     key: Any = 0,
@@ -347,19 +346,21 @@ def hierarchical(
     move: str = "auto",
     max_moves: int | None = None,
     progress: Progress = False,
+    executor: Any = None,
+    on_failure: str = "retry",
 ) -> Result:
     """Hierarchical Bayes: φ and log α sampled together by TMCMC, in twice the dimensions.
 
     Non-centred, φ = z exp(−½ log α), with log α cut to the range over which the default hyperprior
     is flat. HMC moves where the problem has gradients. `arrays["log_alpha_draws"]` holds log α.
+    The other parameters are those of `standard`.
     """
     require_ard(problem, "hierarchical")
     hyperprior = hyperprior or Hyperprior()
-    host = _evaluator(problem)
     if move == "auto":
         move = "random_walk" if problem.black_box else "hmc"
     max_moves = max_moves or (1000 if move == "random_walk" else 150)
-    evaluate = None if host is None else joint_evaluator(problem)
+    evaluate = joint_evaluator(problem, executor)
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()
     target = joint_target(problem, hyperprior)

@@ -65,6 +65,9 @@ class Result:
         Further arrays of the method (draws of log α, the mixture, …).
     settings : dict
         What the method was called with.
+    n_rejected, n_failed : int
+        Evaluations at which the likelihood was zero or not a number; of a black box, those that
+        raised an error or killed their worker (see `failures`).
     """
 
     method: str
@@ -80,6 +83,7 @@ class Result:
     key: tuple[int, ...]
     settings: dict[str, Any]
     n_rejected: int = 0
+    n_failed: int = 0
     log_alpha: np.ndarray | None = None
     relevance: np.ndarray | None = None
     verified: bool | None = None
@@ -190,6 +194,13 @@ class Result:
             raise ValueError("Pruning needs the problem, which is not stored in this file.")
         return prune(self.problem, self.phi, self._relevance(), threshold)
 
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Where a black-box function failed, at most the first 1,000 times: φ and the error."""
+        phi = self.arrays.get("failed_phi", np.zeros((0, len(self.names))))
+        table = pd.DataFrame(phi, columns=list(self.names))
+        return table.assign(error=self.history["failures"]["error"] if len(phi) else [])
+
     def _relevance(self) -> np.ndarray:
         if self.relevance is None:
             raise ValueError(f"The method {self.method!r} learns no relevance; use sbnn.nsbl.")
@@ -258,6 +269,7 @@ class Result:
             "key": list(self.key),
             "settings": self.settings,
             "n_rejected": self.n_rejected,
+            "n_failed": self.n_failed,
             "verified": self.verified,
             "evidence_gap": self.evidence_gap,
             "messages": list(self.messages),
