@@ -130,9 +130,7 @@ def run(
         say(f"[{len(parts) + 1}/{len(parts) + 1}] exact evidence of Laplace's optimum: running")
         log_alpha = done["laplace_nsbl"].log_alpha
         assert log_alpha is not None
-        exact = exact_evidence(
-            three, log_alpha, 7, n_particles=max(n // 2, 200), move="hmc", max_moves=40
-        )
+        exact = exact_evidence(three, log_alpha, 7, n_particles=max(n // 2, 200))
         _write(exact_path, json.dumps([exact.log_evidence, exact.log_evidence_error]))
     laplace_exact = tuple(json.loads(exact_path.read_text()))
     small = done.pop("standard_121")

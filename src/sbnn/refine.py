@@ -11,7 +11,7 @@ from sbnn._float64 import as_key, derive_key, float64, generator
 from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry, prunable_units
-from sbnn.tmcmc import TmcmcResult, split_factors, systematic_resample, tmcmc
+from sbnn.tmcmc import STUCK, TmcmcResult, split_factors, systematic_resample, tmcmc
 
 
 @float64
@@ -112,6 +112,7 @@ class _Carrier:
     def __init__(self, problem, log_alpha, start: TmcmcResult, key, move, max_moves, evaluate):
         self.problem, self.evaluate, self.max_moves = problem, evaluate, max_moves
         self.move = "random_walk" if move == "auto" else move
+        self.automatic = move == "auto" and evaluate is None
         self.key = as_key(key)
         self.log_alpha = np.asarray(log_alpha, dtype=float).copy()
         self.particles, self.log_evidence = start.particles, start.log_evidence
@@ -149,6 +150,10 @@ class _Carrier:
             evaluate=self.evaluate,
         )
         self.scale = info.scale
+        if self.automatic and info.correlation > STUCK:
+            # As in TMCMC: where the walk is too slow, gradients carry the next steps.
+            self.move, self.scale, self.automatic = "hmc", 0.3, False
+            self.max_moves = max(2, self.max_moves // 5)
         self.n_evaluations += info.n_evaluations
         self.n_steps += 1
         return fraction
@@ -178,7 +183,7 @@ def ascend(
     key,
     *,
     move: str = "auto",
-    max_moves: int = 100,
+    max_moves: int = 200,
     max_steps: int = 60,
     tolerance: float = 0.02,
     sparsify: float = 0.0,

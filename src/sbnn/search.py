@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -109,8 +109,6 @@ def search(
     say = on_event or (lambda text: None)
     keys = (derive_key(key, i) for i in itertools.count())
     rng = generator(next(keys))
-    move = "random_walk" if problem.black_box else "hmc"
-    moves: dict[str, Any] = {"move": move, "evaluate": evaluate}
     evaluations = 0
 
     say("maximising the mixture's evidence")
@@ -123,9 +121,8 @@ def search(
     for i, (origin, log_alpha, surrogate) in enumerate(starts):
         say(f"exact evidence of candidate {i + 1} of {len(starts)}")
         exact = exact_evidence(
-            problem, log_alpha, next(keys), n_particles=max(50, n_particles // 2),
-            max_moves=_cap(move), **moves,
-        )  # fmt: skip
+            problem, log_alpha, next(keys), n_particles=max(50, n_particles // 2), evaluate=evaluate
+        )
         evaluations += exact.n_evaluations
         judged.append((origin, log_alpha, surrogate, exact))
     first_exact = judged[0][3].log_evidence
@@ -137,7 +134,7 @@ def search(
     climbed: list[tuple[str, float, Ascent]] = []
     for i, (origin, log_alpha, surrogate, exact) in enumerate(hopeful):
         say(f"refining candidate {i + 1} of {len(hopeful)}")
-        ascent = ascend(problem, log_alpha, exact, hyperprior, next(keys), **moves)
+        ascent = ascend(problem, log_alpha, exact, hyperprior, next(keys), evaluate=evaluate)
         evaluations += ascent.n_evaluations
         climbed.append((origin, surrogate, ascent))
     climbed.sort(key=lambda c: -c[2].steps[-1].objective if c[2].steps else -c[2].log_evidence)
@@ -148,23 +145,25 @@ def search(
             say("pruning what the evidence can do without")
             here = TmcmcResult(ascent.particles, ascent.log_evidence, 0.0, (), 0, 0, True, "")
             sparse = ascend(
-                problem, ascent.log_alpha, here, hyperprior, next(keys), sparsify=sparsify, **moves
+                problem,
+                ascent.log_alpha,
+                here,
+                hyperprior,
+                next(keys),
+                sparsify=sparsify,
+                evaluate=evaluate,
             )
             evaluations += sparse.n_evaluations
             ascent = sparse._replace(steps=(*ascent.steps, *sparse.steps))
         candidate, spent = _verify(
             problem, hyperprior, origin, surrogate, ascent, keys, n_particles, tolerance,
-            finished, say, moves, _cap(move),
+            finished, say, evaluate,
         )  # fmt: skip
         evaluations += spent
         if candidate is not None:
             finished.append(candidate)
     finished = _rank(finished, hyperprior, sparsify)
     return Search(tuple(finished), tuple(surrogates), first_exact, evaluations)
-
-
-def _cap(move: str) -> int:
-    return 400 if move == "random_walk" else 40
 
 
 def _rank(found: list[Candidate], hyperprior: Hyperprior, sparsify: float) -> list[Candidate]:
@@ -186,7 +185,7 @@ def _rank(found: list[Candidate], hyperprior: Hyperprior, sparsify: float) -> li
 
 def _verify(
     problem, hyperprior, origin, surrogate, ascent: Ascent, keys, n_particles, tolerance,
-    finished, say, moves, cap,
+    finished, say, evaluate,
 ):  # fmt: skip
     """Judge an ascent by fresh particles, and continue from them while it does not hold."""
     evaluations = 0
@@ -197,7 +196,7 @@ def _verify(
             return None, evaluations
         say("verifying by the exact evidence" if attempt == 0 else "verifying again")
         exact = exact_evidence(
-            problem, ascent.log_alpha, next(keys), n_particles=n_particles, max_moves=cap, **moves
+            problem, ascent.log_alpha, next(keys), n_particles=n_particles, evaluate=evaluate
         )
         evaluations += exact.n_evaluations
         gamma = relevance_from_particles(problem, exact.particles.phi, ascent.log_alpha)
@@ -207,7 +206,7 @@ def _verify(
         if abs(candidate.gap) <= tolerance:
             break
         say("the estimate did not hold; refining from fresh particles")
-        ascent = ascend(problem, ascent.log_alpha, exact, hyperprior, next(keys), **moves)
+        ascent = ascend(problem, ascent.log_alpha, exact, hyperprior, next(keys), evaluate=evaluate)
         steps = (*steps, *ascent.steps)
         evaluations += ascent.n_evaluations
     return candidate, evaluations
