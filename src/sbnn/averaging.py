@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sbnn._float64 import generator
+from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
 from sbnn.hierarchical import join_log_alpha, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
 from sbnn.moves import Evaluate, Particles, mutate
@@ -72,7 +73,10 @@ def shares_of(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.nda
     return shares / shares.sum()
 
 
-def average_draws(problem: Problem, found: Search, shares, hyperprior, key, n: int, evaluate):
+def average_draws(
+    problem: Problem, found: Search, shares, hyperprior, key, n: int, evaluate,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+):  # fmt: skip
     """Draws that know how uncertain log α is: from each optimum by its share, moved jointly.
 
     A particle φ of the exact posterior at an optimum gets its own log α from p(log α|φ), a Gamma
@@ -89,11 +93,13 @@ def average_draws(problem: Problem, found: Search, shares, hyperprior, key, n: i
     target = joint_target(problem, hyperprior)
     move = "random_walk" if problem.black_box else "hmc"
     host = joint_evaluator(problem, evaluate)
-    start = Particles(joint, evaluate_all(target, joint, host), np.arange(n))
     factor = split_factors(joint, np.full(n, 1.0 / n))
-    moved, info = mutate(
-        target, key, start, 1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
-        threshold=-1.0, evaluate=host,
+    moved, info = checkpoint.moves(
+        lambda: mutate(
+            target, key, Particles(joint, evaluate_all(target, joint, host), np.arange(n)),
+            1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
+            threshold=-1.0, evaluate=host,
+        )
     )  # fmt: skip
     phi = np.asarray(to_parameters(moved.phi, problem.ard))
     log_alpha = moved.phi[:, problem.n_parameters :]

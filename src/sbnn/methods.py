@@ -26,6 +26,7 @@ from sbnn.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
+from sbnn.resume import resumable
 from sbnn.search import search
 from sbnn.tmcmc import STUCK, Stage, TmcmcResult, check_options, tmcmc
 
@@ -53,6 +54,7 @@ def stage_table(run: TmcmcResult) -> pd.DataFrame:
 
 
 @float64
+@resumable
 @with_executor
 def standard(
     problem: Problem,
@@ -63,6 +65,7 @@ def standard(
     progress: Progress = False,
     executor: Any = None,
     on_failure: str = "retry",
+    checkpoint: Any = None,
 ) -> Result:
     """Standard Bayesian inference: the posterior under the known priors, by TMCMC.
 
@@ -83,6 +86,9 @@ def standard(
         Where a black-box function runs: this process, worker processes, or a Dask cluster.
     on_failure : {"retry", "reject", "raise"}
         What an exception in it, or the death of its worker, leads to; see `sbnn.evaluator`.
+    checkpoint : path, optional
+        A directory in which every finished stage is kept: the same call, after an interruption,
+        continues from there and gives the same numbers; after its end, it returns the result.
 
     Examples
     --------
@@ -109,6 +115,7 @@ def standard(
             symmetry=symmetry,
             evaluate=evaluate,
             on_stage=on_stage,
+            checkpoint=checkpoint.part("tmcmc"),
         )
     return Result(
         method="standard",
@@ -155,6 +162,7 @@ def _messages(run: TmcmcResult) -> tuple[str, ...]:
 
 
 @float64
+@resumable
 @with_executor
 def nsbl(
     problem: Problem,
@@ -169,6 +177,7 @@ def nsbl(
     progress: Progress = False,
     executor: Any = None,
     on_failure: str = "retry",
+    checkpoint: Any = None,
 ) -> Result:
     """Nonlinear sparse Bayesian learning, verified against the exact evidence.
 
@@ -196,7 +205,7 @@ def nsbl(
         Draws also carry the uncertainty of log α around the optima found, each optimum by its
         exact evidence. With False they come from the exact posterior at α* alone, as in the study;
         these are in `arrays["best_phi"]` in any case.
-    progress, executor, on_failure
+    progress, executor, on_failure, checkpoint
         As for `standard`.
     """
     require_ard(problem, "nsbl")
@@ -206,7 +215,10 @@ def nsbl(
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
     key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
-    base = standard(problem, key_sample, n_particles, progress=progress, executor=executor)
+    base = standard(
+        problem, key_sample, n_particles, progress=progress, executor=executor,
+        checkpoint=checkpoint.part("standard"),
+    )  # fmt: skip
     particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
     surrogate = make_mixture(problem, mixture, particles, base.log_evidence)
     found = search(
@@ -221,6 +233,7 @@ def nsbl(
         tolerance=tolerance,
         evaluate=evaluate,
         on_event=_events(progress),
+        checkpoint=checkpoint.part("search"),
     )
     best = found.optima[0]
     verified = abs(best.gap) <= tolerance
@@ -238,8 +251,9 @@ def nsbl(
     arrays = {}
     if average:
         phi, log_likelihood, draws, spent = average_draws(
-            problem, found, shares, hyperprior, key_average, n_particles, evaluate
-        )
+            problem, found, shares, hyperprior, key_average, n_particles, evaluate,
+            checkpoint.part("average"),
+        )  # fmt: skip
         arrays["log_alpha_draws"] = draws
         n_evaluations += spent
     else:
@@ -337,6 +351,7 @@ def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
 
 
 @float64
+@resumable
 @with_executor
 def hierarchical(
     problem: Problem,
@@ -348,6 +363,7 @@ def hierarchical(
     progress: Progress = False,
     executor: Any = None,
     on_failure: str = "retry",
+    checkpoint: Any = None,
 ) -> Result:
     """Hierarchical Bayes: φ and log α sampled together by TMCMC, in twice the dimensions.
 
@@ -374,6 +390,7 @@ def hierarchical(
             symmetry=joint_symmetry(problem),
             evaluate=evaluate,
             on_stage=on_stage,
+            checkpoint=checkpoint.part("tmcmc"),
         )
     joint = run.particles.phi
     phi = np.asarray(to_parameters(joint, problem.ard))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sbnn._float64 import as_key, derive_key, float64, generator
+from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
 from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry, prunable_units
@@ -25,6 +26,7 @@ def exact_evidence(
     max_moves: int = 400,
     evaluate: Evaluate | None = None,
     on_stage=None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> TmcmcResult:
     """log p(D|α) and particles of p(φ|D, α), by TMCMC from the ARD prior at α.
 
@@ -41,6 +43,7 @@ def exact_evidence(
         symmetry=symmetry,
         evaluate=evaluate,
         on_stage=on_stage,
+        checkpoint=checkpoint,
     )
 
 
@@ -109,7 +112,10 @@ def newton_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> np.
 class _Carrier:
     """Particles of p(φ|D, α) carried along as α changes, with the evidence gained on the way."""
 
-    def __init__(self, problem, log_alpha, start: TmcmcResult, key, move, max_moves, evaluate):
+    def __init__(
+        self, problem, log_alpha, start: TmcmcResult, key, move, max_moves, evaluate, checkpoint
+    ):
+        self.checkpoint: Checkpoint = checkpoint
         self.problem, self.evaluate, self.max_moves = problem, evaluate, max_moves
         self.move = "random_walk" if move == "auto" else move
         self.automatic = move == "auto" and evaluate is None
@@ -138,16 +144,19 @@ class _Carrier:
         symmetry = invariant_symmetry(self.problem.symmetry, prior, 0)
         if symmetry is not None:
             phi = symmetry.apply_random(rng, phi)
-        self.particles, info = mutate(
-            self.problem.target(prior),
-            derive_key(self.key, 0, self.n_steps),
-            Particles(phi, self.particles.log_likelihood[chosen], chosen),
-            1.0,
-            factor,
-            self.scale,
-            move=self.move,
-            max_moves=self.max_moves,
-            evaluate=self.evaluate,
+        start = Particles(phi, self.particles.log_likelihood[chosen], chosen)
+        self.particles, info = self.checkpoint.part(f"step-{self.n_steps + 1}").moves(
+            lambda: mutate(
+                self.problem.target(prior),
+                derive_key(self.key, 0, self.n_steps),
+                start,
+                1.0,
+                factor,
+                self.scale,
+                move=self.move,
+                max_moves=self.max_moves,
+                evaluate=self.evaluate,
+            )
         )
         self.scale = info.scale
         if self.automatic and info.correlation > STUCK:
@@ -188,6 +197,7 @@ def ascend(
     tolerance: float = 0.02,
     sparsify: float = 0.0,
     evaluate: Evaluate | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Ascent:
     """Climb log p(D|α) + log p(log α) itself, carrying particles of p(φ|D, α) along.
 
@@ -204,7 +214,7 @@ def ascend(
     mention (Kass & Raftery 1995): of two α that the data cannot tell apart, the sparser one is
     the answer.
     """
-    carrier = _Carrier(problem, log_alpha, start, key, move, max_moves, evaluate)
+    carrier = _Carrier(problem, log_alpha, start, key, move, max_moves, evaluate, checkpoint)
     steps: list[AscentStep] = []
     converged = _climb(carrier, hyperprior, steps, max_steps, tolerance, np.zeros(0, dtype=int))
     if sparsify > 0:

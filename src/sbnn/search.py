@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sbnn._float64 import derive_key, generator
+from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
 from sbnn.evidence import log_evidence
 from sbnn.mixture import GaussianMixture
 from sbnn.network import Symmetry
@@ -95,6 +96,7 @@ def search(
     tolerance: float = 1.0,
     evaluate: Callable | None = None,
     on_event: Callable[[str], None] | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Search:
     """From a mixture of the likelihood to verified optima of the exact evidence.
 
@@ -121,8 +123,9 @@ def search(
     for i, (origin, log_alpha, surrogate) in enumerate(starts):
         say(f"exact evidence of candidate {i + 1} of {len(starts)}")
         exact = exact_evidence(
-            problem, log_alpha, next(keys), n_particles=max(50, n_particles // 2), evaluate=evaluate
-        )
+            problem, log_alpha, next(keys), n_particles=max(50, n_particles // 2),
+            checkpoint=checkpoint.part(f"candidate-{i + 1}"), evaluate=evaluate,
+        )  # fmt: skip
         evaluations += exact.n_evaluations
         judged.append((origin, log_alpha, surrogate, exact))
     first_exact = judged[0][3].log_evidence
@@ -134,7 +137,10 @@ def search(
     climbed: list[tuple[str, float, Ascent]] = []
     for i, (origin, log_alpha, surrogate, exact) in enumerate(hopeful):
         say(f"refining candidate {i + 1} of {len(hopeful)}")
-        ascent = ascend(problem, log_alpha, exact, hyperprior, next(keys), evaluate=evaluate)
+        ascent = ascend(
+            problem, log_alpha, exact, hyperprior, next(keys),
+            checkpoint=checkpoint.part(f"refine-{i + 1}"), evaluate=evaluate,
+        )  # fmt: skip
         evaluations += ascent.n_evaluations
         climbed.append((origin, surrogate, ascent))
     climbed.sort(key=lambda c: -c[2].steps[-1].objective if c[2].steps else -c[2].log_evidence)
@@ -145,19 +151,14 @@ def search(
             say("pruning what the evidence can do without")
             here = TmcmcResult(ascent.particles, ascent.log_evidence, 0.0, (), 0, 0, True, "")
             sparse = ascend(
-                problem,
-                ascent.log_alpha,
-                here,
-                hyperprior,
-                next(keys),
-                sparsify=sparsify,
-                evaluate=evaluate,
-            )
+                problem, ascent.log_alpha, here, hyperprior, next(keys), sparsify=sparsify,
+                checkpoint=checkpoint.part("prune"), evaluate=evaluate,
+            )  # fmt: skip
             evaluations += sparse.n_evaluations
             ascent = sparse._replace(steps=(*ascent.steps, *sparse.steps))
         candidate, spent = _verify(
             problem, hyperprior, origin, surrogate, ascent, keys, n_particles, tolerance,
-            finished, say, evaluate,
+            finished, say, evaluate, checkpoint.part(f"verify-{i + 1}"),
         )  # fmt: skip
         evaluations += spent
         if candidate is not None:
@@ -185,7 +186,7 @@ def _rank(found: list[Candidate], hyperprior: Hyperprior, sparsify: float) -> li
 
 def _verify(
     problem, hyperprior, origin, surrogate, ascent: Ascent, keys, n_particles, tolerance,
-    finished, say, evaluate,
+    finished, say, evaluate, checkpoint: Checkpoint,
 ):  # fmt: skip
     """Judge an ascent by fresh particles, and continue from them while it does not hold."""
     evaluations = 0
@@ -196,8 +197,9 @@ def _verify(
             return None, evaluations
         say("verifying by the exact evidence" if attempt == 0 else "verifying again")
         exact = exact_evidence(
-            problem, ascent.log_alpha, next(keys), n_particles=n_particles, evaluate=evaluate
-        )
+            problem, ascent.log_alpha, next(keys), n_particles=n_particles,
+            checkpoint=checkpoint.part(f"exact-{attempt + 1}"), evaluate=evaluate,
+        )  # fmt: skip
         evaluations += exact.n_evaluations
         gamma = relevance_from_particles(problem, exact.particles.phi, ascent.log_alpha)
         candidate = Candidate(
@@ -206,7 +208,10 @@ def _verify(
         if abs(candidate.gap) <= tolerance:
             break
         say("the estimate did not hold; refining from fresh particles")
-        ascent = ascend(problem, ascent.log_alpha, exact, hyperprior, next(keys), evaluate=evaluate)
+        ascent = ascend(
+            problem, ascent.log_alpha, exact, hyperprior, next(keys),
+            checkpoint=checkpoint.part(f"refine-{attempt + 1}"), evaluate=evaluate,
+        )  # fmt: skip
         steps = (*steps, *ascent.steps)
         evaluations += ascent.n_evaluations
     return candidate, evaluations

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sbnn._float64 import as_key, derive_key, float64, generator
+from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
 from sbnn.moves import Evaluate, Particles, chunked, mutate
 from sbnn.problem import Target
 
@@ -63,6 +64,7 @@ def tmcmc(
     evaluate: Evaluate | None = None,
     on_stage: Callable[[Stage], None] | None = None,
     max_stages: int = 200,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> TmcmcResult:
     """Sample p(φ) p(D|φ) and estimate the log evidence by tempering β from 0 to 1.
 
@@ -94,6 +96,9 @@ def tmcmc(
         Log-likelihood of (n, d) on the host, for black-box problems.
     on_stage : callable, optional
         Called with every finished Stage.
+    checkpoint : Checkpoint
+        Where every finished stage is kept, and from which the run continues. All randomness comes
+        from `key` and the number of the stage, so no generator needs to be kept.
     """
     check_options(n_particles, move, max_moves, evaluate)
     automatic = move == "auto" and evaluate is None
@@ -101,20 +106,21 @@ def tmcmc(
     key = as_key(key)
     key_start, key_moves = derive_key(key, 0), derive_key(key, 1)
 
-    phi = target.prior.sample(key_start, n_particles)
-    log_likelihood = evaluate_all(target, phi, evaluate)
+    saved = checkpoint.read()
+    if saved is None:
+        particles = _prior_particles(target, key_start, n_particles, evaluate)
+    else:
+        particles, loop = Particles(**saved[0]), saved[1]
     n_evaluations = n_particles
-    n_rejected = int((log_likelihood == -np.inf).sum())
-    if n_rejected == n_particles:
-        raise ValueError(
-            "The log-likelihood is NaN or −inf at every one of the "
-            f"{n_particles} prior draws; check the function, or narrow the priors."
-        )
-    particles = Particles(phi, log_likelihood, np.arange(n_particles))
+    n_rejected = int((particles.log_likelihood == -np.inf).sum())
     beta, log_evidence, variance, converged = 0.0, 0.0, 0.0, True
-    unit = 2.38 / np.sqrt(phi.shape[1])
+    unit = 2.38 / np.sqrt(particles.phi.shape[1])
     scale = unit if move == "random_walk" else 0.3
     stages: list[Stage] = []
+    if saved is not None:
+        stages = [Stage(*values) for values in loop["stages"]]
+        beta, log_evidence, variance, converged = loop["sums"]
+        n_evaluations, n_rejected, scale, move, max_moves = loop["moves"]
     while beta < 1.0 or not stages:
         if len(stages) == max_stages:
             converged = False
@@ -179,6 +185,12 @@ def tmcmc(
                 stage_variance,
             )
         )
+        loop = {
+            "stages": stages,
+            "sums": [beta, log_evidence, variance, converged],
+            "moves": [n_evaluations, n_rejected, scale, move, max_moves],
+        }
+        checkpoint.write(particles._asdict(), loop)
         if on_stage is not None:
             on_stage(stages[-1])
     if beta < 1.0:
@@ -202,6 +214,17 @@ def tmcmc(
         converged,
         reason,
     )
+
+
+def _prior_particles(target: Target, key, n_particles: int, evaluate) -> Particles:
+    phi = target.prior.sample(key, n_particles)
+    log_likelihood = evaluate_all(target, phi, evaluate)
+    if (log_likelihood == -np.inf).all():
+        raise ValueError(
+            "The log-likelihood is NaN or −inf at every one of the "
+            f"{n_particles} prior draws; check the function, or narrow the priors."
+        )
+    return Particles(phi, log_likelihood, np.arange(n_particles))
 
 
 def check_options(n_particles: int, move: str, max_moves: int, evaluate) -> None:

@@ -1,0 +1,182 @@
+"""What makes two problems the same: hashes of their functions, of what these use, and of data."""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import functools
+import hashlib
+import inspect
+import sys
+import sysconfig
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sbnn.problem import Problem
+
+_known: weakref.WeakKeyDictionary[Problem, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def problem_identity(problem: Problem) -> dict[str, Any]:
+    """Configuration, data and function of a problem, in a form that can be stored and compared.
+
+    Taken once per problem, when it is first asked for: a function that counts its calls stays the
+    same function.
+    """
+    if problem not in _known:
+        out = {
+            **problem.description(),
+            "prior_functions": value_hash(problem.priors),
+            "data": value_hash(problem.data),
+        }
+        if problem.network is None:  # a network's likelihood follows from its description
+            out["function"] = function_identity(problem.function)
+        _known[problem] = out
+    return _known[problem]
+
+
+def function_identity(function: Callable) -> dict[str, Any]:
+    """Name and code of a function, and the values that it finds outside itself, by their names."""
+    function = _unwrap(function)
+    if not isinstance(function, types.FunctionType):
+        return {"name": _name(function), "code": value_hash(function)}
+    return {
+        "name": _name(function),
+        "code": _hash(_code_tokens(function.__code__)),
+        "uses": {name: value_hash(value) for name, value in sorted(_outside(function).items())},
+    }
+
+
+def value_hash(value: Any) -> str:
+    """A hash of numbers, strings, arrays, containers and functions that is the same in every run.
+
+    Objects of installed libraries that are none of these count by their type alone.
+    """
+    return _hash(_tokens(value, ()))
+
+
+def _hash(tokens: Iterator[bytes]) -> str:
+    digest = hashlib.sha256()
+    for token in tokens:
+        digest.update(b"%d:" % len(token) + token)
+    return digest.hexdigest()[:16]
+
+
+def _tokens(value: Any, inside: tuple[int, ...]) -> Iterator[bytes]:
+    value = _unwrap(value)
+    yield type(value).__qualname__.encode()
+    if id(value) in inside:  # a structure that contains itself
+        return
+    inside = (*inside, id(value))
+    walk = lambda part: _tokens(part, inside)
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        yield repr(value).encode()
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from walk(part)
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=repr):
+            yield from walk(key)
+            yield from walk(value[key])
+    elif isinstance(value, set | frozenset):
+        yield from sorted(_hash(walk(part)).encode() for part in value)
+    elif isinstance(value, functools.partial):
+        yield from walk((value.func, value.args, value.keywords))
+    elif isinstance(value, types.MethodType):
+        yield from walk((value.__func__, value.__self__))
+    elif isinstance(value, types.FunctionType):
+        yield _name(value).encode()
+        if _is_users(value.__module__):
+            yield from _code_tokens(value.__code__)
+            yield from walk(_outside(value))
+    elif isinstance(value, types.ModuleType):
+        yield value.__name__.encode()
+        if _is_users(value.__name__) and value.__file__ is not None:
+            yield Path(value.__file__).read_bytes()
+    elif isinstance(value, type):
+        yield _name(value).encode()
+        if _is_users(value.__module__):
+            yield from walk({k: f for k, f in vars(value).items() if inspect.isfunction(f)})
+    elif hasattr(value, "__array__"):
+        yield from _array_tokens(np.asarray(value), walk)
+    elif dataclasses.is_dataclass(value):
+        yield from walk({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    elif _is_users(type(value).__module__):
+        yield from walk((type(value), getattr(value, "__dict__", {})))
+    else:
+        yield _name(value if callable(value) else type(value)).encode()
+
+
+def _array_tokens(array: np.ndarray, walk: Callable) -> Iterator[bytes]:
+    yield f"{array.dtype}{array.shape}".encode()
+    if array.dtype.hasobject:
+        yield from walk(array.ravel().tolist())
+    else:
+        yield array.tobytes()
+
+
+def _code_tokens(code: types.CodeType) -> Iterator[bytes]:
+    """Instructions, names and constants; not the file, the lines or the comments."""
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_tokens(constant)
+        else:
+            yield from _tokens(constant, ())
+
+
+def _outside(function: types.FunctionType) -> dict[str, Any]:
+    """Values of a function's defaults, closure and globals, but for those that it sets itself."""
+    read, written = set(), set()
+    for code in _nested(function.__code__):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                read.add(instruction.argval)
+            elif instruction.opname in ("STORE_GLOBAL", "STORE_DEREF"):
+                written.add(instruction.argval)
+    out = {name: function.__globals__[name] for name in read if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            out[name] = cell.cell_contents
+        except ValueError:  # not set yet
+            continue
+    out = {name: value for name, value in out.items() if name not in written}
+    if function.__defaults__ or function.__kwdefaults__:
+        out["default values"] = (function.__defaults__, function.__kwdefaults__)
+    return out
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested(constant)
+
+
+def _unwrap(value: Any) -> Any:
+    """The function under decorators that keep it, such as jax.jit."""
+    return inspect.unwrap(value) if callable(value) else value
+
+
+def _name(value: Any) -> str:
+    name = getattr(value, "__qualname__", None) or type(value).__qualname__
+    return f"{getattr(value, '__module__', None) or type(value).__module__}.{name}"
+
+
+@functools.lru_cache(maxsize=256)
+def _is_users(module: str | None) -> bool:
+    """Whether a module is the user's own, not part of Python or of an installed package."""
+    found = sys.modules.get(module or "")
+    if found is None:
+        return True
+    file = getattr(found, "__file__", None)
+    if file is None:
+        return module == "__main__"
+    installed = [sysconfig.get_path(kind) for kind in ("stdlib", "platlib", "purelib")]
+    return not any(Path(file).resolve().is_relative_to(Path(p).resolve()) for p in installed)
