@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from sbnn._float64 import generator
 from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
@@ -71,6 +72,22 @@ def shares_of(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.nda
     log_shares += np.log([multiplicity(problem, c.relevance) for c in found.optima])
     shares = np.exp(log_shares - log_shares.max())
     return shares / shares.sum()
+
+
+def optima_table(found: Search, shares: np.ndarray, hyperprior: Hyperprior) -> pd.DataFrame:
+    """The optima found, best first: exact evidence, estimates of it, and shares."""
+    return pd.DataFrame(
+        {
+            "origin": [c.origin for c in found.optima],
+            "log_evidence": [c.exact.log_evidence for c in found.optima],
+            "log_evidence_error": [c.exact.log_evidence_error for c in found.optima],
+            "objective": [c.objective(hyperprior) for c in found.optima],
+            "estimate": [c.estimate for c in found.optima],
+            "gap": [c.gap for c in found.optima],
+            "surrogate": [c.surrogate for c in found.optima],
+            "share": shares,
+        }
+    )
 
 
 def average_draws(

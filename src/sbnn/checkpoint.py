@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,13 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be used: of another call, damaged, or in use."""
 
 
+class Companion(Protocol):
+    """What changes alongside the computation and belongs to its state: a record of failures."""
+
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """Where a computation, or a part of it, keeps its state; without a folder it keeps nothing."""
@@ -52,6 +59,11 @@ class Checkpoint:
         """Put the state in the place of the last one, in one step."""
         if self.folder is not None:
             self.folder.write(self.name, arrays, values)
+
+    def accompany(self, companion: Companion) -> None:
+        """Keep the companion's state with every part, and give it back when a part is read."""
+        if self.folder is not None:
+            self.folder.companion = companion
 
     def moves(self, mutate: Callable[[], tuple[Particles, MoveInfo]]) -> tuple[Particles, MoveInfo]:
         """What `mutate()` gives; kept, so that it is not run a second time."""
@@ -82,6 +94,7 @@ class Folder:
         self.identity = hashlib.sha256(_json(self.call)).hexdigest()
         self.parts: list[str] = []
         self.result: str | None = None  # SHA-256 of the finished result
+        self.companion: Companion | None = None
         self.earlier, self.started = 0.0, time.perf_counter()
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(
@@ -153,12 +166,19 @@ class Folder:
         if content["identity"] != self.identity:
             raise self._damaged(f"{part}{_SUFFIX} is from another checkpoint")
         self.earlier = max(self.earlier, content["seconds"])
+        if self.companion is not None:
+            self.companion.restore(content["companion"])
         return arrays, content["values"]
 
     def write(self, part: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
         if not (self.path / (_CALL + _SUFFIX)).exists():
             self._write_call()
-        content = {"identity": self.identity, "seconds": self.seconds, "values": dict(values)}
+        content = {
+            "identity": self.identity,
+            "seconds": self.seconds,
+            "values": dict(values),
+            "companion": None if self.companion is None else self.companion.state(),
+        }
         self._write(part, content, arrays)
         if part not in self.parts:
             self.parts.append(part)

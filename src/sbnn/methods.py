@@ -17,6 +17,7 @@ from sbnn.averaging import (
     check_nsbl,
     joint_evaluator,
     make_mixture,
+    optima_table,
     shares_of,
     too_fine,
 )
@@ -285,18 +286,7 @@ def nsbl(
         relevance=full_length(problem, best.relevance),
         verified=verified,
         evidence_gap=best.gap,
-        optima=pd.DataFrame(
-            {
-                "origin": [c.origin for c in found.optima],
-                "log_evidence": [c.exact.log_evidence for c in found.optima],
-                "log_evidence_error": [c.exact.log_evidence_error for c in found.optima],
-                "objective": [c.objective(hyperprior) for c in found.optima],
-                "estimate": [c.estimate for c in found.optima],
-                "gap": [c.gap for c in found.optima],
-                "surrogate": [c.surrogate for c in found.optima],
-                "share": shares,
-            }
-        ),
+        optima=optima_table(found, shares, hyperprior),
         messages=tuple(messages),
         history={
             "stages": base.history["stages"],

@@ -31,7 +31,11 @@ _MANNERS = ("progress", "checkpoint", "executor")
 # What the numbers come from: other versions may round differently.
 _LIBRARIES = ("jax", "jaxlib", "blackjax", "numpy", "scipy", "scikit-learn")
 # Beginnings of the messages that are warnings too.
-WARNED = ("The sampler got stuck", "Not verified")
+_WARNED = {
+    "The sampler got stuck": ConvergenceWarning,
+    "Not verified": ConvergenceWarning,
+    "The function failed": RuntimeWarning,
+}
 
 
 def resumable(method: F) -> F:
@@ -70,8 +74,9 @@ def resumable(method: F) -> F:
 
 def _finished(result: Result, problem: Problem) -> Result:
     for message in result.messages:
-        if message.startswith(WARNED):
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        for beginning, category in _WARNED.items():
+            if message.startswith(beginning):
+                warnings.warn(message, category, stacklevel=4)
     return dataclasses.replace(result, problem=problem)
 
 
