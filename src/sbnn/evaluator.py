@@ -169,6 +169,15 @@ class Evaluator:
     def _plan(self, n: int, workers: int) -> int:
         return min(n, workers) if self._seconds is None else n_tasks(n, self._seconds, workers)
 
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: failures, and the duration that the first batch has measured."""
+        failures = [[failure.theta.tolist(), failure.error] for failure in self.failures]
+        return {"n_failed": self.n_failed, "failures": failures, "seconds": self._seconds}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.n_failed, self._seconds = state["n_failed"], state["seconds"]
+        self.failures = [Failure(np.array(theta), error) for theta, error in state["failures"]]
+
     def record(self, result: Any) -> Any:
         """The result with what failed in it: count, points, errors and a message."""
         if not self.n_failed:
@@ -228,6 +237,8 @@ def with_executor(method: F) -> F:
             return method(*bound.args, **bound.kwargs)
         with Evaluator(problem, executor, given["on_failure"]) as evaluator:
             given["executor"] = evaluator
+            if given.get("checkpoint") is not None:
+                given["checkpoint"].accompany(evaluator)
             return evaluator.record(method(*bound.args, **bound.kwargs))
 
     return wrapper  # type: ignore[return-value]
