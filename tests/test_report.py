@@ -136,6 +136,11 @@ def test_sampled_fits_are_called_verified_or_not(several):
     assert "The sampler says: a stage hit its cap." in report.cautions(fitted)
     fitted = replace(several, record={**several.record, "run": {**run, "verified": False}})
     assert report.verdict(fitted)[-1].tone == "bad"
+    twice = {**several.record, "run": {**run, "messages": ["stuck"]}, "warnings": ["stuck"]}
+    assert report.cautions(replace(several, record=twice)).count("stuck") == 1
+    said = {**run, "messages": ["Beware: a stage hit its cap. Sample more."]}
+    texts = report.cautions(replace(several, record={**several.record, "run": said}))
+    assert sum("a stage hit its cap" in text for text in texts) == 1
     fitted = replace(several, record={**several.record, "run": {**run, "verified": None}})
     assert "nothing to verify" in report.verdict(fitted)[-1].text
 

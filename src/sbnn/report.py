@@ -216,9 +216,11 @@ def cautions(fitted: Fit) -> list[str]:
                 f"unseen rows ({number(float(residual[k]))}): the intervals are too wide."
             )
     run = fitted.record.get("run", {})
-    if run and not run["converged"]:
+    # A method both warns and keeps the message in its result, with the reason inside.
+    told = list(dict.fromkeys([*run.get("messages", []), *fitted.record.get("warnings", [])]))
+    if run and not run["converged"] and not any(run["reason"] in text for text in told):
         out.append(f"The sampler says: {run['reason']}.")
-    return [*out, *run.get("messages", []), *fitted.record.get("warnings", [])]
+    return [*out, *told]
 
 
 def unsettled(fitted: Fit) -> str:

@@ -248,7 +248,11 @@ def optimisation(fitted: Fit) -> Shown | None:
     low, high = np.quantile(history, 0.1), history.max()
     margin = 0.06 * (high - low) + 1e-9
     ax.set_ylim(low - margin, high + margin)
-    text = "Dips follow changes: separate precisions instead of shared ones, or a neuron taken out."
+    text = (
+        "Of the mixture's evidence and the hyperprior; what it leads to is judged by the exact one."
+        if label == "objective"
+        else "Dips follow changes: separate precisions in place of shared ones, a neuron taken out."
+    )
     return embed(figure, what, text)
 
 

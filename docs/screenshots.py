@@ -1,0 +1,69 @@
+"""Pictures of a report, section by section, for the page on reading it.
+
+    python docs/screenshots.py
+
+fits scikit-learn's diabetes table as the page on a real table does, opens the report in headless
+Chromium and writes docs/images/report-*.webp.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from sklearn.datasets import load_diabetes
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+import browser  # noqa: E402
+
+WIDTH = 900
+SECTIONS = (
+    "verdict", "predictions", "inputs", "network", "calibration", "evidence", "parameters",
+    "reproduce",
+)  # fmt: skip
+# What stands between a heading and the next one stays; heights of long tables are cut.
+ONLY = """
+const main = document.querySelector("main"), head = document.getElementById("%s");
+let keep = false;
+for (const e of Array.from(main.children)) {
+  if (e.tagName === "H2") keep = e === head;
+  if (!keep) e.remove();
+}
+document.querySelector("nav").remove();
+head.style.marginTop = "0";
+for (const e of document.querySelectorAll(".tall")) e.style.maxHeight = "16rem";
+document.title = String(Math.ceil(main.getBoundingClientRect().height));
+"""
+
+
+def shoot(report: Path, section: str, folder: Path) -> None:
+    script = ONLY % section
+    height = int(browser.visit(report, script).title)
+    page = folder / "page.html"
+    text = report.read_text(encoding="utf-8")
+    page.write_text(text.replace("</body>", f"<script>{script}</script></body>"), "utf-8")
+    # Headless windows lose some height to a title bar that is not shown.
+    shot = browser.picture(page, folder / "shot.png", WIDTH, height + 200)
+    with Image.open(shot) as image:
+        small = image.crop((0, 0, WIDTH, height))
+        small.save(DOCS / "images" / f"report-{section}.webp", quality=70, method=6)
+
+
+def main() -> None:
+    x, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        x.assign(progression=y).to_csv(folder / "diabetes.csv", index=False)
+        program = Path(sys.executable).with_name("sbnn")
+        command = [program, "fit", "diabetes.csv", "--target", "progression", "--hidden", "3"]
+        subprocess.run([*command, "--out", "fit"], cwd=folder, check=True)
+        for section in SECTIONS:
+            shoot(folder / "fit" / "report.html", section, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Tables of the documentation say what the measured CSV files say."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import tables  # noqa: E402
+
+REFRESH = "run 'python benchmarks/tables.py'"
+
+
+def test_the_page_is_up_to_date_with_the_files():
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), REFRESH
+
+
+def test_the_readme_is_up_to_date_with_the_files():
+    text = tables.README.read_text(encoding="utf-8")
+    assert tables.readme(text) == text, REFRESH
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Two splits of one data set: RMSE 1 and 2 for us, 3 and 3 for a method without densities."""
+    pd.DataFrame(
+        {
+            "dataset": "yacht",
+            "method": ["catboost", "sbnn", "catboost", "sbnn"],
+            "split": [0, 0, 1, 1],
+            "rmse": [3.0, 1.0, 3.0, 2.0],
+            "log_likelihood": [None, -0.5, None, -1.5],
+            "crps": [None, 0.1, None, 0.1],
+            "coverage": [None, 0.9, None, 1.0],
+            "seconds": 2.0,
+        }
+    ).to_csv(tmp_path / "uci.csv", index=False)
+    return tmp_path
+
+
+def test_means_and_standard_errors_are_those_of_the_splits(measured):
+    text = tables.page(measured)
+    # mean of 1 and 2, and its standard error: 0.7071 / √2
+    ours = "| **sbnn** | 1.500 ± 0.500 | −1.000 ± 0.500 | 0.100 ± 0.000 | 95 % | 2.0 | 2 |"
+    theirs = "| CatBoost | 3.000 ± 0.000 | – | – | – | 2.0 | 2 |"
+    assert f"{ours}\n{theirs}" in text
+    assert "| **sbnn** | 1.50 / −1.00 |" in tables.readme_table(measured)
+    assert "| CatBoost | 3.00 / – |" in tables.readme_table(measured)
+    assert "| --- | --- |" in tables.readme_table(measured)
+
+
+def test_what_was_not_measured_is_left_out(tmp_path):
+    assert tables.page(tmp_path) == tables.INTRODUCTION
+    text = f"a\n{tables.START}\n| old |\n{tables.END}\nb"
+    assert tables.readme(text, tmp_path) == f"a\n{tables.START}\n{tables.END}\nb"
+
+
+def test_a_file_nobody_described_is_shown_as_it_is(tmp_path):
+    pd.DataFrame({"n": [1], "time|s": [0.12345]}).to_csv(tmp_path / "new_thing.csv", index=False)
+    assert "## New thing\n\n| n | time\\|s |\n| --- | --- |\n| 1 | 0.123 |" in tables.page(tmp_path)
