@@ -24,6 +24,7 @@ paper: venv
 	$(BIN)/sbnn paper --quick --out paper-results
 
 test: venv
+	-@$(BIN)/python tests/browser.py
 	$(BIN)/python -m pytest --cov=sbnn --cov-report=term-missing:skip-covered --cov-fail-under=90
 
 test-slow: venv

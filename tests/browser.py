@@ -1,7 +1,14 @@
-"""Headless Chromium for tests of pages: a page's final DOM, its console, pictures and PDF."""
+"""Headless Chromium for tests of pages: a page's final DOM, its console, pictures and PDF.
+
+    python tests/browser.py
+
+installs one where there is none and that can be done without asking (`make test` does it first).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import html
 import os
 import re
@@ -26,6 +33,10 @@ FLAGS = (
     "--virtual-time-budget=3000",
 )
 LIGHT, DARK = 1, 0
+REMEDY = (
+    "Install it, for example with 'apt install chromium', or set SBNN_CHROMIUM to its path, to "
+    "test pages in a browser."
+)
 
 
 class Page(NamedTuple):
@@ -41,20 +52,55 @@ class Page(NamedTuple):
 
 
 def find() -> str | None:
-    """The path of a browser: `SBNN_CHROMIUM`, or the first one on the PATH."""
+    """The path of a browser that starts: `SBNN_CHROMIUM`, or the first one on the PATH.
+
+    `SBNN_CHROMIUM=none` stands for no browser.
+    """
     named = os.environ.get("SBNN_CHROMIUM")
-    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+    if named == "none":
+        return None
+    found = [named] if named else [path for name in NAMES if (path := shutil.which(name))]
+    return next((path for path in found if _starts(path)), None)
+
+
+@functools.cache
+def _starts(path: str) -> bool:
+    """Whether it tells its version; some systems have a placeholder of the same name."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and "chrom" in done.stdout.lower()
 
 
 def require() -> str:
     """The path of a browser; skips the test where there is none."""
     path = find()
     if path is None:
-        pytest.skip(
-            "no Chromium found (looked for " + ", ".join(NAMES) + "); install it, for example "
-            "with 'apt install chromium', or set SBNN_CHROMIUM, to test pages in a browser"
-        )
+        pytest.skip(f"no Chromium that starts: {REMEDY}")
     return path
+
+
+def install() -> str:
+    """Install Chromium where it is missing and that needs nobody's consent; says what was done."""
+    path = find()
+    if path is not None:
+        return f"tests of pages use {path}"
+    if os.environ.get("SBNN_CHROMIUM"):
+        return "SBNN_CHROMIUM names no browser that starts; tests of pages will be skipped"
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return f"no Chromium that starts; tests of pages will be skipped. {REMEDY}"
+    print("installing Chromium for the tests of pages (apt-get)", flush=True)
+    get = ["apt-get", "-qq", "-y", "--no-install-recommends"]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in ([*get, "update"], [*get, "install", "chromium", "fonts-dejavu-core"]):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, timeout=900)
+    _starts.cache_clear()
+    path = find()
+    if path is None:
+        return f"Chromium could not be installed; tests of pages will be skipped. {REMEDY}"
+    return f"tests of pages use {path}"
 
 
 def run(page: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
@@ -118,3 +164,7 @@ def pdf(page: Path, out: Path) -> Path:
 
 def _scheme(dark: bool) -> str:
     return f"--blink-settings=preferredColorScheme={DARK if dark else LIGHT}"
+
+
+if __name__ == "__main__":
+    print(install())
