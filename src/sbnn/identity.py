@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sbnn.gaussian import GaussianLikelihood
 from sbnn.problem import Problem
 
 _known: weakref.WeakKeyDictionary[Problem, dict[str, Any]] = weakref.WeakKeyDictionary()
@@ -42,6 +43,8 @@ def problem_identity(problem: Problem) -> dict[str, Any]:
 
 def function_identity(function: Callable) -> dict[str, Any]:
     """Name and code of a function, and the values that it finds outside itself, by their names."""
+    if isinstance(function, GaussianLikelihood):
+        return {**function_identity(function.model), "noise": "Gaussian"}
     function = _unwrap(function)
     if not isinstance(function, types.FunctionType):
         return {"name": _name(function), "code": value_hash(function)}
@@ -101,11 +104,14 @@ def _tokens(value: Any, inside: tuple[int, ...]) -> Iterator[bytes]:
     elif isinstance(value, type):
         yield _name(value).encode()
         if _is_users(value.__module__):
-            yield from walk({k: f for k, f in vars(value).items() if inspect.isfunction(f)})
+            parts = {k: getattr(f, "__func__", f) for k, f in vars(value).items()}
+            yield from walk({k: f for k, f in parts.items() if inspect.isfunction(f)})
+            yield from walk(value.__bases__)
     elif hasattr(value, "__array__"):
         yield from _array_tokens(np.asarray(value), walk)
     elif dataclasses.is_dataclass(value):
-        yield from walk({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+        state = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        yield from walk((type(value), state))
     elif _is_users(type(value).__module__):
         yield from walk((type(value), getattr(value, "__dict__", {})))
     else:
@@ -172,6 +178,8 @@ def _name(value: Any) -> str:
 @functools.lru_cache(maxsize=256)
 def _is_users(module: str | None) -> bool:
     """Whether a module is the user's own, not part of Python or of an installed package."""
+    if (module or "").split(".")[0] == "sbnn":  # its version is kept beside
+        return False
     found = sys.modules.get(module or "")
     if found is None:
         return True
