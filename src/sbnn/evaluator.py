@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from sbnn.executors import WorkerDied, evaluate_rows, failed_at, make_backend
+from sbnn.executors import TEND_SECONDS, WorkerDied, evaluate_rows, failed_at, make_backend
 from sbnn.problem import Problem
 
 POLICIES = ("reject", "retry", "raise")
@@ -144,7 +144,11 @@ class Evaluator:
                     launch(waiting.popleft(), False)
                 if not flying:
                     launch(suspects.popleft(), True)
-                future = finished.get()
+                try:
+                    future = finished.get(timeout=TEND_SECONDS)
+                except queue.Empty:
+                    backend.tend()
+                    continue
                 part, alone = flying.pop(future)
                 try:
                     batch = backend.collect(future)

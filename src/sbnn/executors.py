@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 import uuid
+import warnings
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -19,6 +20,9 @@ from sbnn._float64 import float64
 
 if TYPE_CHECKING:
     from sbnn.problem import Problem
+
+
+TEND_SECONDS = 5.0  # without news, after which one looks whether there are workers at all
 
 
 class EvaluationError(RuntimeError):
@@ -123,6 +127,7 @@ class Backend(Protocol):
     def window(self) -> int: ...  # how many batches may be under way at a time
     def submit(self, theta: np.ndarray, stop: bool) -> Any: ...
     def collect(self, future: Any) -> Batch: ...
+    def tend(self) -> None: ...  # called now and then while nothing arrives
     def cancel(self, futures: list) -> None: ...
     def close(self) -> None: ...
 
@@ -184,6 +189,9 @@ class Processes:
             self._stop(slot)
             raise WorkerDied from None
 
+    def tend(self) -> None:
+        pass  # a process that died is started again with its next batch
+
     def cancel(self, futures: list) -> None:
         for future in futures:
             slot = self._slots.pop(future)
@@ -206,6 +214,7 @@ class Dask:
         if client.asynchronous:
             raise TypeError("`executor` must be a synchronous dask.distributed.Client.")
         self._client = client
+        self._n_processes, self._warned = max(1, len(client.nthreads())), False
         self._token = f"sbnn-{uuid.uuid4().hex}"
         client.register_plugin(_plugin(self._token, pickled(problem)), name=self._token)
 
@@ -224,7 +233,11 @@ class Dask:
         from distributed import KilledWorker
 
         try:
-            return future.result()
+            while True:
+                try:  # a finished answer may be lost with its worker and has to be made again
+                    return future.result(timeout=TEND_SECONDS)
+                except TimeoutError:
+                    self.tend()
         except KilledWorker:
             raise WorkerDied from None
         except CancelledError:
@@ -234,6 +247,20 @@ class Dask:
             ) from None
         finally:
             future.release()
+
+    def tend(self) -> None:
+        """Ask for workers again when none is left.
+
+        Dask's own clusters drop a worker for good when it happens to be restarting 15 seconds after
+        an earlier death (`distributed.deploy.lost-worker-timeout`).
+        """
+        if self._client.nthreads():
+            return
+        if self._client.cluster is not None:
+            self._client.cluster.scale(self._n_processes)
+        elif not self._warned:
+            self._warned = True
+            warnings.warn("The Dask cluster has no workers left; waiting.", stacklevel=2)
 
     def cancel(self, futures: list) -> None:
         self._client.cancel(futures)
