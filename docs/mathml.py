@@ -13,6 +13,8 @@ def on_page_content(content, **kwargs):
 
     def replace(match):
         display = "block" if match.group(2) == "[" else "inline"
-        return convert(html.unescape(match.group(3)).strip(), display=display)
+        # The converter leaves no space between "log" and what follows.
+        formula = re.sub(r"\\log(?![a-zA-Z])", r"\\log\\,", html.unescape(match.group(3)))
+        return convert(formula.strip(), display=display)
 
     return FORMULA.sub(replace, content)
