@@ -43,6 +43,10 @@ def test_the_page_on_a_model_of_ones_own_finds_the_two_true_terms(tmp_path):
     assert set(names["result"].prune().names) == {"linear", "quadratic"}
 
 
+def test_the_page_on_interrupted_runs_prints_what_it_says(tmp_path):
+    check(ROOT / "docs" / "checkpoints.md", tmp_path)
+
+
 def test_the_page_on_a_real_table_prints_what_it_says(tmp_path):
     check(ROOT / "docs" / "table.md", tmp_path)
 

@@ -8,6 +8,7 @@ import pytest
 from browser import visit
 
 from sbnn import paper
+from sbnn.checkpoint import Folder
 from sbnn.paper_report import write_report
 
 SMALL = 120
@@ -70,6 +71,37 @@ def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_p
     running = [line.split()[1] for line in said if "running" in line]
     assert running == ["standard:", "laplace:"]
     assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_interrupted_part_continues_or_starts_over_where_it_cannot(
+    study_folder, tmp_path, monkeypatch, damaged
+):
+    out, study, *_ = study_folder
+    assert not list(out.rglob("*.checkpoint"))
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    (copy / "results" / "standard.nc").unlink()
+    write, writes = Folder.write, []
+
+    def stop_after_three(self, *arguments):
+        write(self, *arguments)
+        writes.append(arguments[0])
+        if len(writes) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Folder, "write", stop_after_three)
+    with pytest.raises(KeyboardInterrupt):
+        paper.run(copy, seed=0, say=lambda text: None)
+    if damaged:
+        (copy / "results" / "standard.checkpoint" / "tmcmc.sbnn").write_bytes(b"half written")
+    said: list[str] = []
+    again = paper.run(copy, seed=0, say=said.append)
+    stages = len(study.results["standard"].history["stages"])
+    assert len(writes) == (3 + stages if damaged else stages)
+    assert damaged == any("Starting over" in line for line in said)
+    assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
+    assert not list(copy.rglob("*.checkpoint"))
 
 
 def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):

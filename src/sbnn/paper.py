@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__, datasets, laplace_methods, methods
+from sbnn.checkpoint import CheckpointError
 from sbnn.network import Network
 from sbnn.predict import coverage, crps_draws, nlpd, rmse
 from sbnn.priors import Hyperprior
@@ -93,7 +95,8 @@ def run(
 ) -> Study:
     """Compute what is missing in `out` and return the study.
 
-    Each part is one file, written whole or not at all; parts of other settings are recomputed.
+    Each part is one file, written whole or not at all; parts of other settings are recomputed. A
+    part that was interrupted continues from its last finished stage.
     """
     settings = Settings.of(seed, quick)
     folder = out / "results"
@@ -101,17 +104,17 @@ def run(
     stamp = folder / "settings.json"
     if force or not _same_settings(stamp, settings):
         for old in folder.glob("*"):
-            old.unlink()
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
         _write(stamp, json.dumps(settings._asdict(), indent=1))
     data, two, three = problems(seed)
     n = settings.n_particles
-    parts: dict[str, Callable[[], Result]] = {
-        "standard_121": lambda: methods.standard(two, key=1, n_particles=n),
-        "standard": lambda: methods.standard(three, key=0, n_particles=n),
-        "nsbl": lambda: methods.nsbl(three, key=0, n_particles=n),
-        "hierarchical": lambda: methods.hierarchical(three, key=0, n_particles=n),
-        "laplace": lambda: laplace_methods.laplace(three, key=0, n_particles=n),
-        "laplace_nsbl": lambda: laplace_methods.laplace_nsbl(three, key=0, n_particles=n),
+    parts: dict[str, Callable[[Path], Result]] = {
+        "standard_121": lambda c: methods.standard(two, key=1, n_particles=n, checkpoint=c),
+        "standard": lambda c: methods.standard(three, key=0, n_particles=n, checkpoint=c),
+        "nsbl": lambda c: methods.nsbl(three, key=0, n_particles=n, checkpoint=c),
+        "hierarchical": lambda c: methods.hierarchical(three, key=0, n_particles=n, checkpoint=c),
+        "laplace": lambda c: laplace_methods.laplace(three, key=0, n_particles=n),
+        "laplace_nsbl": lambda c: laplace_methods.laplace_nsbl(three, key=0, n_particles=n),
     }
     done: dict[str, Result] = {}
     for index, (name, compute) in enumerate(parts.items(), start=1):
@@ -119,8 +122,9 @@ def run(
         result = _reuse(path)
         if result is None:
             say(f"[{index}/{len(parts) + 1}] {name}: running")
-            result = compute()
+            result = _continue(compute, folder / f"{name}.checkpoint", say)
             result.save(path)
+            shutil.rmtree(folder / f"{name}.checkpoint", ignore_errors=True)
             say(f"[{index}/{len(parts) + 1}] {name}: {result.seconds:.0f} s, {result!r}")
         else:
             say(f"[{index}/{len(parts) + 1}] {name}: finished before, reused")
@@ -148,6 +152,16 @@ def _reuse(path: Path) -> Result | None:
     with contextlib.suppress(FileNotFoundError, ValueError):
         return load(path)
     return None
+
+
+def _continue(compute: Callable[[Path], Result], checkpoint: Path, say: Callable) -> Result:
+    """From an interrupted run's checkpoint, or from the beginning where that cannot be used."""
+    try:
+        return compute(checkpoint)
+    except CheckpointError as error:
+        say(f"Starting over: {error}")
+        shutil.rmtree(checkpoint)
+        return compute(checkpoint)
 
 
 def _write(path: Path, text: str) -> None:
