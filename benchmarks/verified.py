@@ -1,8 +1,10 @@
 """Truth on the study's 1-3-1 problem: is what `sbnn.nsbl` hands over what it says it is?
 
 For every data seed: the default run (key 0); the best exact log evidence found on that data set by
-it and by a longer run with another key; and the unverified route (plain EM with K = 20 and with
-BIC's K, the surrogate maximised and believed), with the exact log evidence at the α it offers.
+it, by a longer run with another key, and by refining, with as many particles, the optimum of
+Laplace's evidence, which no mixture and no sampler chose; and the unverified route (plain EM with
+K = 20 and with BIC's K, the surrogate maximised and believed), with the exact log evidence at the
+α it offers.
 
     python benchmarks/verified.py --seeds 20
 
@@ -17,7 +19,6 @@ import time
 import warnings
 from pathlib import Path
 
-import jax
 import numpy as np
 import pandas as pd
 
@@ -26,7 +27,7 @@ from sbnn._float64 import float64
 from sbnn.mixture import expectation_maximisation
 from sbnn.optimise import multistart, starting_points
 from sbnn.priors import Hyperprior
-from sbnn.refine import exact_evidence
+from sbnn.refine import ascend, exact_evidence
 
 OUT = Path(__file__).parent / "results" / "verified.csv"
 THRESHOLD = 0.1  # a neuron below this relevance is irrelevant
@@ -43,15 +44,23 @@ def unverified(problem, phi, log_normaliser: float, sizes) -> dict[str, float]:
     mixture = expectation_maximisation(phi, sizes, log_normaliser)
     starts = starting_points(np.random.default_rng(0), phi, problem.ard, 12)
     best = multistart(starts, mixture, problem.ard, Hyperprior())[0]
-    exact = exact_evidence(
-        problem, best.log_alpha, jax.random.key(1), n_particles=1000, move="hmc", max_moves=40
-    )
+    exact = exact_evidence(problem, best.log_alpha, 1, n_particles=1000)
     return {
         "kernels": mixture.n_kernels,
         "surrogate": best.log_evidence,
         "exact": exact.log_evidence,
         "gap": best.log_evidence - exact.log_evidence,
     }
+
+
+@float64
+def refined_laplace(problem, n_particles: int) -> float:
+    """The exact log evidence that an ascent reaches from the optimum of Laplace's evidence."""
+    log_alpha = sbnn.laplace_nsbl(problem, key=0).log_alpha
+    start = exact_evidence(problem, log_alpha, 2, n_particles=n_particles)
+    ascent = ascend(problem, log_alpha, start, Hyperprior(), 3)
+    end = exact_evidence(problem, ascent.log_alpha, 4, n_particles=n_particles)
+    return max(start.log_evidence, end.log_evidence)
 
 
 def one_seed(seed: int, n_long: int) -> dict[str, float]:
@@ -61,7 +70,8 @@ def one_seed(seed: int, n_long: int) -> dict[str, float]:
         warnings.simplefilter("ignore")
         result = sbnn.nsbl(problem, key=0)
         longer = sbnn.nsbl(problem, key=1000 + seed, n_particles=n_long)
-    best = max(r.optima["log_evidence"].max() for r in (result, longer))
+    refined = refined_laplace(problem, n_long)
+    best = max(refined, *(r.optima["log_evidence"].max() for r in (result, longer)))
     log_normaliser = result.arrays["standard_log_evidence"][0] + problem.log_box_volume()
     standard = result.arrays["standard_phi"]
     em20 = unverified(problem, standard, log_normaliser, 20)
@@ -78,6 +88,7 @@ def one_seed(seed: int, n_long: int) -> dict[str, float]:
         "long_log_evidence": longer.log_evidence,
         "long_verified": longer.verified,
         "long_irrelevant": irrelevant_neurons(longer),
+        "refined_laplace": refined,
         "seconds": result.seconds,
         "evaluations": result.n_evaluations,
         **{f"em20_{k}": v for k, v in em20.items()},

@@ -196,6 +196,8 @@ def test_value_gradient_and_hessian_hold_from_log_alpha_minus_20_to_30(levels):
             [float((at(1, 0) - 2 * at(0, 0) + at(-1, 0)) / (h * h)), cross],
             [cross, float((at(0, 1) - 2 * at(0, 0) + at(0, -1)) / (h * h))],
         ]
+    gamma = evidence.relevance(log_alpha, mixture, ard).weighted
+    np.testing.assert_allclose(got.relevance, gamma, rtol=1e-12)
     np.testing.assert_allclose(got.log_evidence, value, rtol=1e-12)
     # Relative where the derivative is alive, absolute where it has died out.
     np.testing.assert_allclose(got.gradient, gradient, rtol=1e-8, atol=1e-13)

@@ -34,6 +34,7 @@ class Evidence(NamedTuple):
     objective: float
     gradient: np.ndarray
     hessian: np.ndarray
+    relevance: np.ndarray  # γ = Σ w diag C, weighted over the kernels
 
 
 def kernels(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Kernels:
@@ -130,7 +131,8 @@ def evaluate(
     hessian += -np.outer(v_mean, v_mean) - np.diag(v_mean + hyperprior.rate * alpha)
     gradient = v_mean + hyperprior.shape - hyperprior.rate * alpha
     hyper = float((hyperprior.shape * log_alpha - hyperprior.rate * alpha).sum())
-    return Evidence(total, total + hyper, gradient, hessian)
+    gamma = np.clip(w.sum(axis=1) @ np.clip(diagonal, 0.0, 1.0), 0.0, 1.0)
+    return Evidence(total, total + hyper, gradient, hessian, gamma)
 
 
 class Posterior(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from sbnn.evidence import Evidence, Mixture, evaluate, relevance
+from sbnn.evidence import Evidence, Mixture, evaluate
 from sbnn.network import Symmetry
 from sbnn.priors import Hyperprior
 
@@ -55,8 +55,8 @@ def maximise(
     steps: list[Step] = []
 
     def record(log_alpha: np.ndarray) -> None:
-        gamma = relevance(log_alpha, mixture, ard).weighted
-        steps.append(Step(at(log_alpha).objective, log_alpha.copy(), gamma))
+        here = at(log_alpha)
+        steps.append(Step(here.objective, log_alpha.copy(), here.relevance))
 
     record(np.asarray(start, dtype=float))
     answer = minimize(
