@@ -20,7 +20,7 @@ ORDER = [
     *("progress", "averaging", "methods", "laplace_methods"),
     *("fitted", "scaling", "estimator", "estimator_io", "plots", "paper", "paper_report"),
     *("tables", "validation", "folder", "report_figures", "report", "comparison_table"),
-    *("terminal", "cli", "__main__"),
+    *("terminal", "compilation_cache", "cli", "__main__"),
 ]
 # Manners that a module above may import inside a function, when they are asked for.
 LAZY = {"estimator_io", "modes", "progress", "plots", "report"}

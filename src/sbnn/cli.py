@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sbnn import __version__
+from sbnn.compilation_cache import use_cache
 from sbnn.terminal import UsageProblem, command_line, manners, printable, say, show_steps
 
 app = typer.Typer(
@@ -303,4 +304,5 @@ def _list(text: str, kind, usage: str) -> list:
 
 def main() -> None:
     """Entry point."""
+    use_cache()
     app()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._float64 import as_key, derive_key, float64, key_data
 from sbnn.averaging import (
@@ -27,7 +26,7 @@ from sbnn.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
 from sbnn.results import Result
-from sbnn.resume import resumable
+from sbnn.resume import convergence_warning, resumable
 from sbnn.search import search
 from sbnn.tmcmc import STUCK, Stage, TmcmcResult, check_options, tmcmc
 
@@ -158,7 +157,7 @@ def _messages(run: TmcmcResult) -> tuple[str, ...]:
             f"The sampler got stuck: it {run.reason}. The log evidence may be off by far more than "
             "its error; raise `max_moves`, or write the log-likelihood with jax.numpy."
         )
-        warnings.warn(out[-1], ConvergenceWarning, stacklevel=3)
+        warnings.warn(out[-1], convergence_warning(), stacklevel=3)
     return tuple(out)
 
 
@@ -245,7 +244,7 @@ def nsbl(
             f"{best.exact.log_evidence:.2f} ± {best.exact.log_evidence_error:.2f} differ by more "
             f"than {tolerance} nat. Raise n_particles, or do not rely on this α."
         )
-        warnings.warn(messages[-1], ConvergenceWarning, stacklevel=2)
+        warnings.warn(messages[-1], convergence_warning(), stacklevel=2)
     messages += too_fine(problem, best, hyperprior)
     shares = shares_of(problem, found, hyperprior)
     n_evaluations = base.n_evaluations + found.n_evaluations

@@ -6,8 +6,7 @@ import functools
 
 import jax
 import numpy as np
-from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr, ndtri
 
 from sbnn._float64 import float64
 from sbnn.network import Network
@@ -57,7 +56,9 @@ def mixture_log_density(y, means, stds, weights=None) -> np.ndarray:
     """log Σₖ wₖ N(y | mₖ, sₖ²) for each of the m points."""
     means, stds = np.atleast_2d(means), np.atleast_2d(stds)
     log_weights = _log_weights(weights, len(means))
-    return logsumexp(log_weights + stats.norm.logpdf(y, means, stds), axis=0)
+    z = (y - means) / stds
+    log_densities = -0.5 * z**2 - np.log(np.sqrt(2 * np.pi) * stds)
+    return logsumexp(log_weights + log_densities, axis=0)
 
 
 def nlpd(y, means, stds, weights=None) -> float:
@@ -94,7 +95,7 @@ def crps_mixture(y, means, stds, weights=None) -> float:
 def _absolute_mean(mean, std):
     """E|Z| for Z ~ N(mean, std²)."""
     z = mean / std
-    return mean * (2 * stats.norm.cdf(z) - 1) + 2 * std * stats.norm.pdf(z)
+    return mean * (2 * ndtr(z) - 1) + 2 * std * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
 
 
 def coverage(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
@@ -112,7 +113,7 @@ def pit_mixture(y, means, stds, weights=None) -> np.ndarray:
     """Probability integral transform F(y) under a Gaussian mixture; uniform when calibrated."""
     means, stds = np.atleast_2d(means), np.atleast_2d(stds)
     w = np.exp(_log_weights(weights, len(means)))
-    return (w * stats.norm.cdf(y, means, stds)).sum(axis=0)
+    return (w * ndtr((y - means) / stds)).sum(axis=0)
 
 
 def pit_draws(y: np.ndarray, draws: np.ndarray) -> np.ndarray:
@@ -125,7 +126,7 @@ def mixture_quantile(q: float, means, stds, weights=None) -> np.ndarray:
     means, stds = np.atleast_2d(means), np.atleast_2d(stds)
     if not 0 < q < 1:
         raise ValueError(f"`q` must lie strictly between 0 and 1; got {q}.")
-    z = stats.norm.ppf(q)
+    z = ndtri(q)
     low, high = (means + z * stds).min(axis=0), (means + z * stds).max(axis=0)
     for _ in range(60):
         middle = 0.5 * (low + high)

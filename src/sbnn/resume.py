@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from sbnn import __version__
 from sbnn._float64 import as_key, key_data
@@ -30,11 +29,20 @@ F = TypeVar("F", bound=Callable[..., Result])
 _MANNERS = ("progress", "checkpoint", "executor")
 # What the numbers come from: other versions may round differently.
 _LIBRARIES = ("jax", "jaxlib", "blackjax", "numpy", "scipy", "scikit-learn")
+
+
+def convergence_warning() -> type[Warning]:
+    """scikit-learn's ConvergenceWarning, imported when it is needed: that takes half a second."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning
+
+
 # Beginnings of the messages that are warnings too.
-_WARNED = {
-    "The sampler got stuck": ConvergenceWarning,
-    "Not verified": ConvergenceWarning,
-    "The function failed": RuntimeWarning,
+_WARNED: dict[str, Callable[[], type[Warning]]] = {
+    "The sampler got stuck": convergence_warning,
+    "Not verified": convergence_warning,
+    "The function failed": lambda: RuntimeWarning,
 }
 
 
@@ -76,7 +84,7 @@ def _finished(result: Result, problem: Problem) -> Result:
     for message in result.messages:
         for beginning, category in _WARNED.items():
             if message.startswith(beginning):
-                warnings.warn(message, category, stacklevel=4)
+                warnings.warn(message, category(), stacklevel=4)
     return dataclasses.replace(result, problem=problem)
 
 
