@@ -142,6 +142,11 @@ def nuts(
     """
     import blackjax
 
+    if problem.black_box:
+        raise ValueError(
+            "NUTS needs gradients, and this log-likelihood is a black box. Write it with "
+            "jax.numpy, or use sbnn.hierarchical."
+        )
     target = joint_target(problem, hyperprior)
 
     def log_density(joint):

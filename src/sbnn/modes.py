@@ -27,6 +27,11 @@ def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
     that ends on the edge of a uniform box is a maximum of the posterior too and is kept.
     """
     problem: Problem = result.problem  # type: ignore[assignment]
+    if problem.black_box:
+        raise ValueError(
+            "Climbing to modes needs gradients, and this log-likelihood is a black box. Write it "
+            "with jax.numpy, or look at `result.draws()`."
+        )
     target = problem.target()
     symmetry = problem.symmetry
     fold = symmetry.fold if symmetry is not None else np.atleast_2d
