@@ -46,6 +46,21 @@ class GaussianLikelihood:
         log_sigma = xp.broadcast_to(xp.log(sigma), y.shape)
         return -0.5 * (residual**2).sum() - log_sigma.sum() - 0.5 * y.size * _LOG_2PI
 
+    def information(self, theta, data):
+        """Fisher information of θ: JᵀJ with J = ∂model/∂θ / σ, and 2n for the log σ of n values.
+
+        What Gauss–Newton and the standard deviations of nonlinear regression are made of.
+        """
+        y, sigma = data
+        if self.infer_noise:
+            sigma = jnp.broadcast_to(jnp.exp(theta[self.n_parameters :]), y.shape)
+        # Forward mode: a model has few parameters and often many observations.
+        jacobian = jax.jacfwd(self.model)(theta[: self.n_parameters]) / sigma[..., None]
+        jacobian = jacobian.reshape(-1, self.n_parameters)
+        n_noise = theta.shape[0] - self.n_parameters
+        noise = jnp.full(n_noise, 2.0 * y.size / max(n_noise, 1))
+        return jax.scipy.linalg.block_diag(jacobian.T @ jacobian, jnp.diag(noise))
+
 
 def around_model(
     model: Callable,

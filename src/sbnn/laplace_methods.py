@@ -9,29 +9,39 @@ import numpy as np
 import pandas as pd
 
 from sbnn._float64 import float64
-from sbnn.laplace import box_log_alpha, find_modes, sparse_modes
-from sbnn.methods import full_length, key_words, require_ard
+from sbnn.laplace import box_log_alpha, climb, find_modes, polish, sparse_modes
+from sbnn.methods import _require_problem, full_length, key_words, require_ard
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem
 from sbnn.results import Result
 
 
 @float64
-def laplace(problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 10) -> Result:
+def laplace(
+    problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 10, start: Any = None
+) -> Result:
     """Laplace approximation: a Gaussian at the best mode, no relevance learned.
 
     The uniform box of every ARD parameter is replaced by the Gaussian of the same variance, so that
     directions which the data leave free (a redundant neuron has several) stay proper; how many
     there are is said in `messages`. The log evidence is that of the one mode.
+
+    `start` of shape (n_parameters,) is climbed from in place of `n_starts` random starts. The mode
+    is `arrays["mode"]`; the square roots of the diagonal of `arrays["covariance"]` are standard
+    deviations, those of nonlinear regression where priors are flat (`Problem.from_model`).
     """
-    require_ard(problem, "laplace")
+    _require_problem(problem)
     _require_gradients(problem, "laplace")
     started = time.perf_counter()
     rng = np.random.default_rng(key_words(key))
-    modes = find_modes(problem, box_log_alpha(problem), rng, n_starts)
-    best = modes[0]
-    prior = full_length(problem, np.exp(best.log_alpha))
-    free = np.linalg.eigvalsh(best.precision) < np.nanmin(prior)
+    log_alpha = box_log_alpha(problem)
+    if start is None:
+        modes = find_modes(problem, log_alpha, rng, n_starts)
+    else:
+        modes = [climb(problem, log_alpha, _check_start(problem, start))]
+    best = polish(problem, modes[0])
+    free = np.linalg.eigvalsh(best.precision) < np.exp(log_alpha).min(initial=np.inf)
+    free &= problem.ard.any()
     messages: tuple[str, ...] = ()
     if free.any():
         messages = (
@@ -87,6 +97,16 @@ def laplace_nsbl(
         converged=best.converged,
         arrays={"newton_log_alpha": np.array([h[1] for h in best.history])},
     )  # fmt: skip
+
+
+def _check_start(problem: Problem, start: Any) -> np.ndarray:
+    start = np.asarray(start, dtype=float)
+    if start.shape != (problem.n_parameters,) or not np.isfinite(start).all():
+        raise ValueError(
+            f"`start` must hold one finite number per parameter, {problem.n_parameters} in all; "
+            f"got {start!r}."
+        )
+    return start
 
 
 def _require_gradients(problem: Problem, method: str) -> None:
