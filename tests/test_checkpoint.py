@@ -9,18 +9,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import checkpoint_worker as worker
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import SEED
+from scipy import interpolate, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
 from sbnn import checkpoint as files
 from sbnn.checkpoint import Checkpoint, CheckpointError, Folder
+from sbnn.identity import value_hash
 from sbnn.priors import Hyperprior
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -408,6 +412,24 @@ def test_a_plain_function_is_known_by_its_code_and_by_what_it_uses(one, other, t
     run(one)
     with pytest.raises(CheckpointError, match=text):
         run(other)
+
+
+def test_values_are_told_apart_by_what_they_hold():
+    numbers, others = np.arange(4.0), np.array([0.0, 1.0, 2.0, 3.0 + 1e-12])
+    frame, grid = (lambda v: pd.DataFrame({"a": v})), (lambda v: interpolate.interp1d(v, v))
+    vectorised = lambda v: np.vectorize(lambda i: v[i])
+    for make in (list, tuple, set, frame, grid, sparse.csr_array, vectorised, make_closure, Model):
+        assert value_hash(make(numbers)) == value_hash(make(numbers.copy())), make
+        assert value_hash(make(numbers)) != value_hash(make(others)), make
+        assert value_hash({"a": make(numbers)}) != value_hash({"b": make(numbers)}), make
+    assert value_hash(threading.Lock()) == value_hash(threading.Lock())
+    assert value_hash([1]) != value_hash([True])
+    assert value_hash(([0], [0])) != value_hash(([0], []))
+    assert value_hash((numbers, numbers)) == value_hash((numbers, numbers.copy()))
+    one, other = [1.0], [2.0]
+    one.append(one)
+    other.append(other)
+    assert value_hash(one) != value_hash(other)
 
 
 def test_a_global_that_a_function_uses_counts_and_one_that_it_sets_does_not(tmp_path, monkeypatch):

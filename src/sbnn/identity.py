@@ -7,6 +7,7 @@ import dis
 import functools
 import hashlib
 import inspect
+import itertools
 import sys
 import sysconfig
 import types
@@ -56,11 +57,12 @@ def function_identity(function: Callable) -> dict[str, Any]:
 
 
 def value_hash(value: Any) -> str:
-    """A hash of numbers, strings, arrays, containers and functions that is the same in every run.
+    """A hash of numbers, strings, arrays, containers, functions and objects, by what they hold.
 
-    Objects of installed libraries that are none of these count by their type alone.
+    It is the same in every run. An object of a library counts by what it would be pickled as, and
+    one that cannot be pickled (a lock, an open file) by its type alone.
     """
-    return _hash(_tokens(value, ()))
+    return _digest(value, {})
 
 
 def _hash(tokens: Iterator[bytes]) -> str:
@@ -70,16 +72,21 @@ def _hash(tokens: Iterator[bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _tokens(value: Any, inside: tuple[int, ...]) -> Iterator[bytes]:
+def _digest(value: Any, seen: dict[int, tuple[Any, str]]) -> str:
+    """`value_hash`, each object looked at once; `seen` keeps it alive, so that its id stays its."""
     value = _unwrap(value)
-    yield type(value).__qualname__.encode()
-    if id(value) in inside:  # a structure that contains itself
-        return
-    inside = (*inside, id(value))
-    walk = lambda part: _tokens(part, inside)
+    kind = type(value).__qualname__.encode()
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        yield repr(value).encode()
-    elif isinstance(value, list | tuple):
+        return _hash(iter([kind, repr(value).encode()]))
+    if id(value) not in seen:
+        seen[id(value)] = (value, "itself")  # found again inside itself
+        tokens = _parts(value, lambda part: iter([_digest(part, seen).encode()]))
+        seen[id(value)] = (value, _hash(itertools.chain([kind], tokens)))
+    return seen[id(value)][1]
+
+
+def _parts(value: Any, walk: Callable[[Any], Iterator[bytes]]) -> Iterator[bytes]:
+    if isinstance(value, list | tuple):
         for part in value:
             yield from walk(part)
     elif isinstance(value, Mapping):
@@ -87,7 +94,7 @@ def _tokens(value: Any, inside: tuple[int, ...]) -> Iterator[bytes]:
             yield from walk(key)
             yield from walk(value[key])
     elif isinstance(value, set | frozenset):
-        yield from sorted(_hash(walk(part)).encode() for part in value)
+        yield from sorted(value_hash(part).encode() for part in value)
     elif isinstance(value, functools.partial):
         yield from walk((value.func, value.args, value.keywords))
     elif isinstance(value, types.MethodType):
@@ -99,16 +106,18 @@ def _tokens(value: Any, inside: tuple[int, ...]) -> Iterator[bytes]:
             yield from walk(_outside(value))
     elif isinstance(value, types.ModuleType):
         yield value.__name__.encode()
-        if _is_users(value.__name__) and value.__file__ is not None:
-            yield Path(value.__file__).read_bytes()
+        file = getattr(value, "__file__", None)
+        if file is not None and _is_users(value.__name__):
+            yield Path(file).read_bytes()
     elif isinstance(value, type):
         yield _name(value).encode()
         if _is_users(value.__module__):
             parts = {k: getattr(f, "__func__", f) for k, f in vars(value).items()}
             yield from walk({k: f for k, f in parts.items() if inspect.isfunction(f)})
             yield from walk(value.__bases__)
-    elif hasattr(value, "__array__"):
-        yield from _array_tokens(np.asarray(value), walk)
+    elif (array := _as_array(value)) is not None:
+        yield f"{array.dtype}{array.shape}".encode()
+        yield from walk(array.ravel().tolist()) if array.dtype.hasobject else [array.tobytes()]
     elif dataclasses.is_dataclass(value):
         state = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         yield from walk((type(value), state))
@@ -116,14 +125,25 @@ def _tokens(value: Any, inside: tuple[int, ...]) -> Iterator[bytes]:
         yield from walk((type(value), getattr(value, "__dict__", {})))
     else:
         yield _name(value if callable(value) else type(value)).encode()
+        yield from walk(_reduced(value))
 
 
-def _array_tokens(array: np.ndarray, walk: Callable) -> Iterator[bytes]:
-    yield f"{array.dtype}{array.shape}".encode()
-    if array.dtype.hasobject:
-        yield from walk(array.ravel().tolist())
-    else:
-        yield array.tobytes()
+def _as_array(value: Any) -> np.ndarray | None:
+    if not hasattr(value, "__array__"):
+        return None
+    try:
+        return np.asarray(value)
+    except Exception:  # a library's refusal, of whatever kind
+        return None
+
+
+def _reduced(value: Any) -> Any:
+    """What the pickle protocol makes of a library's object: its type and state, unpickled."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception:
+        return None
+    return reduced if isinstance(reduced, str) else reduced[:3]
 
 
 def _code_tokens(code: types.CodeType) -> Iterator[bytes]:
@@ -134,7 +154,7 @@ def _code_tokens(code: types.CodeType) -> Iterator[bytes]:
         if isinstance(constant, types.CodeType):
             yield from _code_tokens(constant)
         else:
-            yield from _tokens(constant, ())
+            yield value_hash(constant).encode()
 
 
 def _outside(function: types.FunctionType) -> dict[str, Any]:
