@@ -292,20 +292,20 @@ def test_methods_are_compared_on_the_same_folds(place):
 def test_the_comparison_is_a_table_with_the_best_density_first():
     scores = dict.fromkeys(comparison_table.COLUMNS, 0.5)
     records = [{**scores, "method": "laplace", "nlpd": 2.0}, {**scores, "method": "nsbl"}]
-    left_out = {"standard": "samples too much"}
+    left_out = {"standard": "samples too much", "hierarchical": "samples too much"}
     found = comparison_table.summary(records, left_out, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
     lines = comparison_table.lines(found)
     assert lines[1].startswith("nsbl ")
     assert lines[2].startswith("laplace ")
     assert "50.0 %" in lines[1]
-    assert "left out: standard (samples too much)" in lines
+    assert "left out: standard, hierarchical (samples too much)" in lines
 
 
 def test_methods_that_sample_are_compared_when_asked_for():
     reasons = {"laplace": "", "nsbl": "", "standard": "is too large"}
     chosen, left_out = comparison_table.choose(None, reasons, folds=3)
     assert chosen == ["laplace"]
-    assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; add --method nsbl")
+    assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; ask for it")
     assert left_out["standard"] == "is too large"
     assert comparison_table.choose(["nsbl", "nsbl"], reasons) == (["nsbl"], {})
     with pytest.raises(TableError, match="standard is too large; give a smaller --hidden"):

@@ -108,6 +108,14 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert "Not verified by sampling" in words
 
 
+def test_how_many_rows_chance_allows_is_said(several):
+    # 95 % of 40 rows, central 95 % of the binomial distribution: 35 to 40 rows
+    held = several.held_out
+    wide = replace(held, lower=held.y - 1.0, upper=held.y + 1.0)
+    sentence = report.verdict(replace(several, held_out=wide))[2]
+    assert "100.0 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
+
+
 def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(several):
     held = several.held_out
     narrow = replace(held, lower=held.mean - 1e-6, upper=held.mean + 1e-6)

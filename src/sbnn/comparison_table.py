@@ -48,8 +48,8 @@ def choose(
             raise TableError(f"{method} {reasons[method]}; give a smaller --hidden.")
     if wanted:
         return list(dict.fromkeys(wanted)), {}
-    slow = f"samples: {folds + 1} runs of a minute or more; add --method "
-    left_out = {m: why or slow + m for m, why in reasons.items() if why or m in SAMPLING}
+    slow = f"samples: {folds + 1} runs of a minute or more; ask for it with --method"
+    left_out = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
     return [m for m in reasons if m not in left_out], left_out
 
 
@@ -77,7 +77,9 @@ def lines(found: dict[str, Any]) -> list[str]:
         "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths)))
         for row in rows
     ]
-    out += [f"left out: {method} ({why})" for method, why in found["left_out"].items()]
+    for why in dict.fromkeys(found["left_out"].values()):
+        names = [method for method, reason in found["left_out"].items() if reason == why]
+        out.append(f"left out: {', '.join(names)} ({why})")
     if len(found["targets"]) > 1:
         out.append("Scores are means over the targets; --json has them one by one.")
     return [*out, *NOTES]

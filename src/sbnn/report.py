@@ -127,7 +127,8 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
         return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
     if share > high:
         return Sentence("plain", f"{start}: the intervals are wider than they need to be.{end}")
-    return Sentence("good", f"{start}, as many as they should.{end}")
+    allowed = f"{100 * low:.0f} to {100 * high:.0f} %"
+    return Sentence("good", f"{start}, within what chance allows ({allowed}).{end}")
 
 
 def _sparsity(fitted: Fit) -> Sentence:
