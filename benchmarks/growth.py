@@ -1,11 +1,19 @@
-"""Cost of the sampling-free fit against the number of rows n and of weights d.
+"""How cost grows: the sampling-free fit with rows n and weights d, TMCMC with particles and d.
 
-    python benchmarks/growth.py [--large]
+    python benchmarks/growth.py [--only fit TMCMC] [--large]
 
-Times one iteration (Levenberg–Marquardt step, evidence, update of α) over n at fixed d and over d
-at fixed n, and prints the exponents of a fit in log–log. Expected of O(min(n, d)² max(n, d)):
-about 1 in n and up to 2 in d while d < n, and the other way round while n < d. `--large` fits 1,000
-weights on 5,000 rows with the default options and prints the time and the peak memory.
+The fit: CPU time of one iteration (Levenberg–Marquardt step, evidence, update of α) over n at fixed
+d and over d at fixed n. O(min(n, d)² max(n, d)) makes that about 1 in n and up to 2 in d while
+d < n, and the other way round while n < d.
+
+TMCMC: CPU time and evaluations of whole runs, compiled before. In particles both grow with exponent
+1: neither stages nor moves depend on N. In dimensions, on Gaussian posteriors: stages ∝ √d (a step
+of the temperature changes the log weights by Δβ/β · √d) and moves of a random walk ∝ d, together
+1.5 in evaluations; blocks of moves have a least size, so that few dimensions cost more.
+
+Prints the measured exponents beside the expected ones and writes benchmarks/results/growth.csv (one
+row per sweep) and growth_runs.csv (every point). `--large` fits 1,000 weights on 5,000 rows with
+the default options and prints the time and the peak memory.
 """
 
 from __future__ import annotations
@@ -15,10 +23,15 @@ import resource
 import time
 
 import numpy as np
+import pandas as pd
+from harness import RESULTS, exponent
 
-from sbnn import SparseBNNRegressor
+from sbnn import Problem, SparseBNNRegressor, datasets, network_problem, priors, standard
 from sbnn.laplace_optimum import evolve, initial, layer_groups
 from sbnn.sparse_laplace import Model
+
+RUNS: list[dict] = []
+SWEEPS: list[dict] = []
 
 
 def table(n: int, n_features: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -41,20 +54,88 @@ def seconds_per_iteration(n: int, width: int, n_iter: int = 10, repeats: int = 3
     return min(times)
 
 
-def exponent(sizes, times) -> float:
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+def conclude(sweep: str, varied: str, measure: str, sizes, values, expected: str) -> None:
+    """Print the points and the exponent, and keep both."""
+    for size, value in zip(sizes, values):
+        RUNS.append(
+            {"sweep": sweep, "varied": varied, "size": size, "measure": measure, "value": value}
+        )
+        print(f"{sweep:38s}{varied:>11s} {size:7d}{value:16.6g} {measure}", flush=True)
+    row = {
+        "sweep": sweep,
+        "varied": varied,
+        "from": sizes[0],
+        "to": sizes[-1],
+        "measure": measure,
+        "exponent": exponent(sizes, values),
+        "exponent_last_two": exponent(sizes[-2:], values[-2:]),
+        "expected": expected,
+    }
+    SWEEPS.append(row)
+    print(
+        f"  exponent in {varied}: {row['exponent']:.2f} (last two points: "
+        f"{row['exponent_last_two']:.2f}), expected {expected}\n"
+    )
+    pd.DataFrame(RUNS).to_csv(RESULTS / "growth_runs.csv", index=False, float_format="%.6g")
+    pd.DataFrame(SWEEPS).to_csv(RESULTS / "growth.csv", index=False, float_format="%.4g")
 
 
-def sweep(title: str, settings: list[tuple[int, int]], vary: str) -> None:
-    print(f"\n{title}\n{'n':>7s}{'d':>7s}{'ms / iteration':>17s}")
-    sizes, times = [], []
-    for n, width in settings:
-        d = width * 10 + 1
-        times.append(seconds_per_iteration(n, width))
-        sizes.append(n if vary == "n" else d)
-        print(f"{n:7d}{d:7d}{1e3 * times[-1]:17.2f}", flush=True)
-    local = exponent(sizes[-2:], times[-2:])
-    print(f"exponent in {vary}: {exponent(sizes, times):.2f} (last two: {local:.2f})")
+def fits() -> None:
+    sweeps = [
+        ("fit, more rows than weights", "rows", [(n, 20) for n in (1000, 2000, 4000, 8000)], "1"),
+        (
+            "fit, fewer weights than rows",
+            "weights",
+            [(4000, w) for w in (10, 20, 40, 80)],
+            "up to 2",
+        ),
+        ("fit, more weights than rows", "weights", [(200, w) for w in (40, 80, 160, 320)], "1"),
+        (
+            "fit, fewer rows than weights",
+            "rows",
+            [(n, 150) for n in (150, 300, 600, 1200)],
+            "up to 2",
+        ),
+    ]
+    for name, varied, settings, expected in sweeps:
+        values = [seconds_per_iteration(n, width) for n, width in settings]
+        sizes = [n if varied == "rows" else width * 10 + 1 for n, width in settings]
+        conclude(name, varied, "CPU seconds per iteration", sizes, values, expected)
+
+
+def gaussian_problem(d: int) -> Problem:
+    """Prior N(0, 1), one observation of each parameter with noise 0.1."""
+    import jax.numpy as jnp
+
+    names = [f"p{i}" for i in range(d)]
+    return Problem(
+        lambda theta: -0.5 * jnp.sum((theta - 0.5) ** 2) / 0.1**2,
+        names=names,
+        priors=dict.fromkeys(names, priors.Normal(0.0, 1.0)),
+    )
+
+
+def sampled(problem: Problem, n_particles: int) -> tuple[float, float]:
+    """CPU seconds and evaluations of one run, after one that compiles."""
+    standard(problem, key=1, n_particles=min(n_particles, 2000), max_moves=20)
+    started = time.process_time()
+    result = standard(problem, key=0, n_particles=n_particles)
+    return time.process_time() - started, float(result.n_evaluations)
+
+
+def tmcmc() -> None:
+    x, y = datasets.boxcar()
+    net = network_problem(x, y, (3,), noise_std=0.5, bound=10.0)
+    sizes = [500, 1000, 2000, 4000, 8000, 16000, 32000]
+    seconds, evaluations = zip(*(sampled(net, n) for n in sizes))
+    conclude("TMCMC, 1-3-1 network", "particles", "CPU seconds", sizes, seconds, "1")
+    conclude("TMCMC, 1-3-1 network", "particles", "evaluations", sizes, evaluations, "1")
+    sizes = [5, 10, 20, 40, 80]
+    seconds, evaluations = zip(*(sampled(gaussian_problem(d), 2000) for d in sizes))
+    conclude("TMCMC, Gaussian", "dimensions", "evaluations", sizes, evaluations, "1.5")
+    each = [s / e for s, e in zip(seconds, evaluations)]
+    name = "CPU seconds per evaluation"
+    conclude("TMCMC, Gaussian", "dimensions", name, sizes, each, "1 to 2 (d × d proposal)")
 
 
 def large() -> None:
@@ -71,12 +152,14 @@ def large() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=["fit", "TMCMC"], choices=["fit", "TMCMC"])
     parser.add_argument("--large", action="store_true", help="also fit 1,000 weights × 5,000 rows")
     arguments = parser.parse_args()
-    sweep("Rows, more of them than weights", [(n, 20) for n in (1000, 2000, 4000, 8000)], "n")
-    sweep("Weights, fewer than rows", [(4000, w) for w in (10, 20, 40, 80)], "d")
-    sweep("Weights, more of them than rows", [(200, w) for w in (40, 80, 160, 320)], "d")
-    sweep("Rows, fewer than weights", [(n, 150) for n in (150, 300, 600, 1200)], "n")
+    RESULTS.mkdir(exist_ok=True)
+    if "TMCMC" in arguments.only:
+        tmcmc()
+    if "fit" in arguments.only:
+        fits()
     if arguments.large:
         large()
 

@@ -3,8 +3,9 @@
 Boxcar data of seed 0, tanh, uniform prior ±10, σ = 0.5; reference log evidence −49.37 (long runs of
 two samplers agree on it). Every method runs in a fresh process with two threads: `cold_seconds` is
 from its start to its first result (import, compilation, sampling), `second_seconds` a second run in
-the same process (not done where the first took over a minute). The posterior has 48 equal cells (3! orders × 2³ signs): `cell_cv` is the
-coefficient of variation of their masses, `cell_cv_ideal` that of as many independent draws.
+the same process, left out where the first took over a minute. The posterior has 48 equal cells
+(3! orders × 2³ signs): `cell_cv` is the coefficient of variation of their masses, `cell_cv_ideal`
+that of as many independent draws.
 
     python benchmarks/samplers.py [--seeds 3] [--only sbnn BlackJAX] [--python UQpy=PATH] [--fresh]
 
@@ -12,8 +13,8 @@ Peers: pip install -e .[bench]. UQpy needs NumPy 1 and an environment of its own
 names its interpreter. A package that is missing is reported and left out. TMCMC in
 pyuncertainnumber is not among them: it starts (number of cores − 2) processes, none on two cores.
 
-Prints a table and the ratios to sbnn, and writes benchmarks/results/samplers.csv, a row as soon as
-it is known; rows that the file already holds are not run again.
+Prints a table with the ratios to sbnn and writes it to benchmarks/results/samplers.csv; every
+single run is kept in samplers_runs.csv once it is done, and not run again (--fresh runs all).
 """
 
 from __future__ import annotations
@@ -82,9 +83,10 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         "rms_error", "evaluations", "cold_seconds", "cold_cpu_seconds", "second_seconds",
         "evaluations_per_second", "cell_cv", "cell_cv_ideal", "empty_cells", "load",
     ]  # fmt: skip
-    out = table.groupby("method", sort=False)[columns].mean()
+    order = [name for name in METHODS if name in set(table["method"])]
+    out = table.groupby("method")[columns].mean().reindex(order)
     out["rms_error"] **= 0.5
-    out.insert(0, "seeds", table.groupby("method", sort=False).size())
+    out.insert(0, "seeds", table.groupby("method").size())
     if "sbnn" in out.index:
         for kind in ("cold_seconds", "cold_cpu_seconds"):
             out[f"{kind}_over_sbnn"] = out[kind] / out.loc["sbnn", kind]
@@ -98,10 +100,10 @@ def main() -> None:
     parser.add_argument("--python", nargs="+", default=[], help="NAME=interpreter, as UQpy=…")
     parser.add_argument("--timeout", type=float, default=300, help="seconds per process")
     parser.add_argument("--fresh", action="store_true", help="run again what is known")
-    parser.add_argument("--out", type=Path, default=RESULTS / "samplers.csv")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
     options = parser.parse_args()
     pythons = dict(text.split("=", 1) for text in options.python)
-    table = Table(options.out, ("method", "seed"), options.fresh)
+    table = Table(options.out / "samplers_runs.csv", ("method", "seed"), options.fresh)
     names = [n for n in METHODS if any(n.startswith(start) for start in options.only)]
     failed: set[str] = set()
     for seed in range(options.seeds):
@@ -120,6 +122,7 @@ def main() -> None:
             print(name, seed, {k: v and round(v, 2) for k, v in told.items()}, flush=True)
     with pd.option_context("display.width", 250, "display.max_columns", 40):
         print(summary(table.frame()).to_string(float_format="%.3g"))
+    summary(table.frame()).to_csv(options.out / "samplers.csv", float_format="%.6g")
 
 
 if __name__ == "__main__":
