@@ -19,10 +19,10 @@ Two settings differ from the defaults:
 - `hyperprior` rate 1e-10. The hyperprior ends every precision somewhere: an irrelevant coefficient
   that the data resolve to a standard deviation s is left with a relevance of about √(2 rate) / s.
   The default rate, e⁻¹⁰ = 4.5e-5, is made for weights of a network, known to a tenth or so at best
-  (√(2 rate) = 0.0095). Here single coefficients are known to 0.01, which would leave them half
-  relevant, whatever the truth. 1e-10 lets everything be pruned that is known to 1e-4 or worse.
+  (√(2 rate) = 0.0095). Here a single coefficient is known to 0.01 or so, and would look
+  relevant whatever the truth. 1e-10 lets everything be pruned that is known to 2e-4 or worse.
 - `sparsify` 3 nats. By chance alone, noise makes a term that is not there gain more than 0.5 nats
-  of evidence (the default) about once in twelve times, and more than 3 about once in four hundred.
+  of evidence (the default) about once in thirteen times, more than 3 about once in four hundred.
   A network may keep such a weight without harm; a law of motion should not. So a term is believed
   if the evidence for it is strong: a Bayes factor of twenty, which is 3 nats.
 """

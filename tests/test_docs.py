@@ -43,6 +43,13 @@ def test_the_page_on_a_model_of_ones_own_finds_the_two_true_terms(tmp_path):
     assert set(names["result"].prune().names) == {"linear", "quadratic"}
 
 
+def test_the_page_on_a_simulator_samples_its_program(tmp_path):
+    names = check(ROOT / "docs" / "simulator.md", tmp_path)
+    phi = names["result"].phi  # y was made with a rate of 0.2 and a room of 20, and noise
+    assert (abs(phi.mean(axis=0) - [0.2, 20.0]) < 4 * phi.std(axis=0)).all()
+    assert phi[:, 0].std() < 0.02  # the data were heard: the prior's is 0.8
+
+
 def test_the_page_on_interrupted_runs_prints_what_it_says(tmp_path):
     check(ROOT / "docs" / "checkpoints.md", tmp_path)
 
