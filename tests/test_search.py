@@ -80,6 +80,13 @@ def test_one_pruned_neuron_of_three_is_three_optima():
     assert search.multiplicity(study_net(), np.ones(10)) == 1
 
 
+def test_laws_with_different_terms_are_two_optima():
+    """A model that is no network has no symmetry: [1, 0] and [0, 1] keep different terms."""
+    problem = sbnn.Problem(lambda t: -(t**2).sum(), ["a", "b"], ard=["a", "b"])
+    assert search._alike(problem, np.array([1.0, 0.0]), np.array([0.9, 0.1]))
+    assert not search._alike(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+
+
 def test_relevances_are_alike_up_to_a_permutation_of_neurons():
     third, first = np.ones(10), np.ones(10)
     third[[2, 5, 8]] = first[[0, 3, 6]] = 0.0
