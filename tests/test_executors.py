@@ -153,7 +153,7 @@ def test_a_function_that_changes_its_argument_does_no_harm():
 def test_short_evaluations_travel_together_and_long_ones_spread_evenly():
     assert n_tasks(2000, 10e-6, 2) == 2
     assert n_tasks(100, 10e-6, 2) == 1
-    assert n_tasks(100, 0.05, 2) == 100
+    assert n_tasks(100, 0.05, 2) == 50
     assert n_tasks(100, 60.0, 64) == 100
     assert n_tasks(1, 60.0, 2) == 1
     for n, seconds, workers in ((2000, 1e-3, 2), (2000, 1e-3, 7), (500, 4e-3, 16)):

@@ -19,9 +19,9 @@ from sbnn.executors import TEND_SECONDS, WorkerDied, evaluate_rows, failed_at, m
 from sbnn.problem import Problem
 
 POLICIES = ("reject", "retry", "raise")
-# Sending a task and fetching its answer takes 1–5 ms (benchmarks/executors.py): shorter ones would
-# spend their time on the way, much longer ones leave workers idle at the end.
-TASK_SECONDS = 0.05
+# Sending a task and fetching its answer takes some milliseconds: shorter ones would spend their
+# time on the way, much longer ones leave workers idle at the end (benchmarks/executors.py).
+TASK_SECONDS = 0.1
 WORTH_SPLITTING = 0.01
 # The first rows of a run are evaluated ahead: they measure the duration, and if all of them fail
 # the function is at fault and the run stops before it has cost much.
