@@ -50,6 +50,10 @@ def test_the_page_on_a_simulator_samples_its_program(tmp_path):
     assert phi[:, 0].std() < 0.02  # the data were heard: the prior's is 0.8
 
 
+def test_the_page_on_any_model_and_machine_prints_what_it_says(tmp_path):
+    check(ROOT / "docs" / "any_model.md", tmp_path)
+
+
 def test_the_page_on_interrupted_runs_prints_what_it_says(tmp_path):
     check(ROOT / "docs" / "checkpoints.md", tmp_path)
 
