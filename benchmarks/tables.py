@@ -8,6 +8,7 @@ no description below is shown as it is.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 START, END = "<!-- benchmarks: start -->", "<!-- benchmarks: end -->"
+MOST = 20  # rows of a table that nobody described
 INTRODUCTION = """# Benchmarks
 
 Every number below comes from a CSV file in `benchmarks/results/`, written by the script named
@@ -144,12 +146,54 @@ def moves(table: pd.DataFrame) -> str:
     )
 
 
+def nist(table: pd.DataFrame) -> str:
+    return (
+        "Nonlinear regression by `sbnn.laplace` against NIST's certified values: correct digits of "
+        "the worst parameter, of its standard deviation and of the noise, from both of NIST's "
+        "starts.\n\n" + plain(table)
+    )
+
+
+def oscillator(table: pd.DataFrame) -> str:
+    runs = table["seed"].nunique()
+    rows = [
+        {
+            "term": term,
+            "true coefficient": part["true"].iloc[0],
+            "mean estimate": part["estimate"].mean(),
+            "mean standard deviation": part["std"].mean(),
+            "kept": f"{part['kept'].sum()} of {runs} runs",
+        }
+        for term, part in table.groupby("term", sort=False)
+    ]
+    return markdown(pd.DataFrame(rows))
+
+
+def plain(table: pd.DataFrame) -> str:
+    """Any other table, as it is."""
+    text = markdown(table.head(MOST).rename(columns=lambda name: str(name).replace("_", " ")))
+    more = f"\n\nThe first {MOST} of {len(table)} rows." if len(table) > MOST else ""
+    return text + more
+
+
+def purpose(name: str) -> str:
+    """The first line of the script's own description."""
+    path = ROOT / "benchmarks" / f"{name}.py"
+    if not path.exists():
+        return ""
+    described = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return described.splitlines()[0] if described else ""
+
+
 SECTIONS: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
     "uci": ("Against what people use today", uci),
     "verified": ("Verification", verified),
     "bands": ("Bands", bands),
     "moves": ("Moves of the sampler", moves),
+    "nist": ("Certified values", nist),
+    "oscillator": ("The law of an oscillator", oscillator),
 }
+DESCRIBED = ("uci", "verified", "bands", "moves", "nist")  # these bring words of their own
 
 
 def page(results: Path = RESULTS) -> str:
@@ -159,11 +203,12 @@ def page(results: Path = RESULTS) -> str:
     parts = [INTRODUCTION.rstrip()]
     for name in order:
         table = pd.read_csv(found[name])
-        title, write = SECTIONS.get(name, (name.replace("_", " ").capitalize(), markdown))
+        title, write = SECTIONS.get(name, (name.replace("_", " ").capitalize(), plain))
+        words = "" if name in DESCRIBED else purpose(name)
         source = f"*`benchmarks/results/{name}.csv`"
         if (ROOT / "benchmarks" / f"{name}.py").exists():
             source += f", by `benchmarks/{name}.py`"
-        parts.append(f"## {title}\n\n{write(table)}\n\n{source}*")
+        parts.extend(text for text in (f"## {title}", words, write(table), f"{source}*") if text)
     return "\n\n".join(parts) + "\n"
 
 

@@ -58,5 +58,13 @@ def test_what_was_not_measured_is_left_out(tmp_path):
 
 
 def test_a_file_nobody_described_is_shown_as_it_is(tmp_path):
-    pd.DataFrame({"n": [1], "time|s": [0.12345]}).to_csv(tmp_path / "new_thing.csv", index=False)
-    assert "## New thing\n\n| n | time\\|s |\n| --- | --- |\n| 1 | 0.123 |" in tables.page(tmp_path)
+    table = pd.DataFrame({"n": range(30), "a|time_s": 0.12345})
+    table.to_csv(tmp_path / "new_thing.csv", index=False)
+    text = tables.page(tmp_path)
+    assert "## New thing\n\n| n | a\\|time s |\n| --- | --- |\n| 0 | 0.123 |" in text
+    assert "| 19 | 0.123 |\n\nThe first 20 of 30 rows." in text
+
+
+def test_a_script_says_what_its_numbers_are_for():
+    assert tables.purpose("verified").startswith("Truth on the study's 1-3-1 problem")
+    assert tables.purpose("no_such_script") == ""
