@@ -15,7 +15,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from sbnn.executors import TEND_SECONDS, WorkerDied, evaluate_rows, failed_at, make_backend
+from sbnn.executors import (
+    TEND_SECONDS,
+    BlackBox,
+    WorkerDied,
+    evaluate_rows,
+    failed_at,
+    make_backend,
+)
 from sbnn.problem import Problem
 
 POLICIES = ("reject", "retry", "raise")
@@ -71,7 +78,8 @@ class Evaluator:
         self.failures: list[Failure] = []
         self.n_failed = self.n_tasks = self.n_sent = 0
         self._seconds: float | None = None  # of one evaluation, unknown before the first
-        self._backend = make_backend(problem, executor)
+        self._box = BlackBox(problem.function, problem.data, problem.names)
+        self._backend = make_backend(self._box, executor)
 
     def __enter__(self) -> Evaluator:
         return self
@@ -118,7 +126,7 @@ class Evaluator:
         """One attempt at each row: errors of the function, and deaths that are for good."""
         stop, backend = self.on_failure == "raise", self._backend
         if backend is None:
-            batch = evaluate_rows(self.problem, phi[rows], stop)
+            batch = evaluate_rows(self._box, phi[rows], stop)
             values[rows] = batch.values
             self._seconds = batch.seconds
             return {int(rows[i]): text for i, text in batch.errors.items()}, {}

@@ -1,26 +1,23 @@
 """Where black-box likelihoods run: local worker processes (loky) or a Dask cluster.
 
-A worker holds the problem, sent to it once, and receives batches of parameter vectors.
+A worker holds the function and its data, sent to it once, and receives batches of parameter
+vectors. It loads this module and what the function needs, and no JAX unless the function does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import traceback
 import uuid
 import warnings
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-
-from sbnn._float64 import float64
-
-if TYPE_CHECKING:
-    from sbnn.problem import Problem
-
 
 TEND_SECONDS = 5.0  # without news, after which one looks whether there are workers at all
 
@@ -33,6 +30,35 @@ class WorkerDied(Exception):
     """The process that evaluated a batch came to an end."""
 
 
+class BlackBox(NamedTuple):
+    """What a worker needs of a problem."""
+
+    function: Callable
+    data: Any
+    names: tuple[str, ...]
+
+    def value(self, theta: np.ndarray) -> float:
+        """The function on one θ, its answer checked to be one number."""
+        value = self.function(theta) if self.data is None else self.function(theta, self.data)
+        value = np.asarray(value, dtype=float)
+        if value.size != 1:
+            raise ValueError(
+                f"`log_likelihood` must return one number; it returned shape {value.shape}. "
+                "Sum over the data inside it."
+            )
+        return float(value.reshape(()))
+
+
+def _with_64_bits(box: BlackBox, theta: np.ndarray) -> float:
+    """The value, with JAX in the function at 64 bits, as everywhere in this package."""
+    jax = sys.modules.get("jax")
+    with contextlib.nullcontext() if jax is None else jax.enable_x64(True):
+        value = box.value(theta.copy())  # a copy: the function may change its argument
+    if jax is None and "jax" in sys.modules:
+        return _with_64_bits(box, theta)  # it has loaded JAX just now, and used it at 32 bits
+    return value
+
+
 class Batch(NamedTuple):
     """What a worker returns: values (NaN where it failed), error texts by row, median seconds."""
 
@@ -41,8 +67,7 @@ class Batch(NamedTuple):
     seconds: float
 
 
-@float64
-def evaluate_rows(problem: Problem, theta: np.ndarray, stop: bool) -> Batch:
+def evaluate_rows(box: BlackBox, theta: np.ndarray, stop: bool) -> Batch:
     """The user's function on each row by itself: how rows are batched cannot change a value.
 
     With `stop` the first failure raises `EvaluationError`; else it is noted and the rest go on.
@@ -52,11 +77,11 @@ def evaluate_rows(problem: Problem, theta: np.ndarray, stop: bool) -> Batch:
     for i, row in enumerate(theta):
         started = time.perf_counter()
         try:
-            values[i] = problem.call(row.copy())  # a copy: the function may change its argument
+            values[i] = _with_64_bits(box, row)
         except (Exception, SystemExit) as error:
             errors[i] = describe(error)
             if stop:
-                raise failed_at(problem.names, row, errors[i]) from error
+                raise failed_at(box.names, row, errors[i]) from error
         seconds[i] = time.perf_counter() - started
     return Batch(values, errors, float(np.median(seconds)))
 
@@ -78,42 +103,42 @@ def describe(error: BaseException) -> str:
     return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
-# Inside a worker: the problems it was sent, pickled until they are first used.
-_problems: dict[str, Any] = {}
+# Inside a worker: the functions it was sent, pickled until they are first used.
+_boxes: dict[str, Any] = {}
 
 
 def install(token: str, pickled: bytes) -> None:
-    _problems[token] = pickled
+    _boxes[token] = pickled
 
 
 def forget(token: str) -> None:
-    _problems.pop(token, None)
+    _boxes.pop(token, None)
 
 
 def evaluate_batch(token: str, theta: np.ndarray, stop: bool) -> Batch:
-    """Run in a worker: a batch of the problem that was sent before."""
-    problem = _problems[token]
-    if isinstance(problem, bytes):
+    """Run in a worker: a batch of the function that was sent before."""
+    box = _boxes[token]
+    if isinstance(box, bytes):
         import cloudpickle
 
         try:
-            problem = _problems[token] = cloudpickle.loads(problem)
+            box = _boxes[token] = cloudpickle.loads(box)
         except Exception as error:
             raise RuntimeError(
-                f"A worker cannot load the problem: {describe(error)}. Whatever your function "
+                f"A worker cannot load the function: {describe(error)}. Whatever the function "
                 "imports must be installed where the workers run."
             ) from error
-    return evaluate_rows(problem, theta, stop)
+    return evaluate_rows(box, theta, stop)
 
 
-def pickled(problem: Problem) -> bytes:
+def pickled(box: BlackBox) -> bytes:
     import cloudpickle
 
     try:
-        return cloudpickle.dumps(problem)
+        return cloudpickle.dumps(box)
     except Exception as error:
         raise TypeError(
-            f"The problem cannot be sent to workers: {describe(error)}. Open files, connections "
+            f"The function cannot be sent to workers: {describe(error)}. Open files, connections "
             "and locks inside the function, not around it."
         ) from error
 
@@ -139,9 +164,9 @@ class Processes:
     at fault; pools of one lose that batch alone. loky needs no ``if __name__ == "__main__"``.
     """
 
-    def __init__(self, problem: Problem, n_workers: int):
+    def __init__(self, box: BlackBox, n_workers: int):
         self.n_workers = n_workers
-        self._installation = (uuid.uuid4().hex, pickled(problem))
+        self._installation = (uuid.uuid4().hex, pickled(box))
         self._pools: list[Any] = [None] * n_workers
         self._free = list(range(n_workers))
         self._slots: dict[Any, int] = {}
@@ -206,17 +231,17 @@ class Processes:
 class Dask:
     """The workers of a `distributed.Client`.
 
-    The problem goes out as a worker plugin, which Dask also gives to workers that join or restart
+    The function goes out as a worker plugin, which Dask also gives to workers that join or restart
     later; scattered data would be lost with the last worker that holds it.
     """
 
-    def __init__(self, problem: Problem, client: Any):
+    def __init__(self, box: BlackBox, client: Any):
         if client.asynchronous:
             raise TypeError("`executor` must be a synchronous dask.distributed.Client.")
         self._client = client
         self._n_processes, self._warned = max(1, len(client.nthreads())), False
         self._token = f"sbnn-{uuid.uuid4().hex}"
-        client.register_plugin(_plugin(self._token, pickled(problem)), name=self._token)
+        client.register_plugin(_plugin(self._token, pickled(box)), name=self._token)
 
     @property
     def n_workers(self) -> int:
@@ -270,34 +295,34 @@ class Dask:
             self._client.unregister_worker_plugin(self._token)
 
 
-def _plugin(token: str, problem: bytes) -> Any:
+def _plugin(token: str, box: bytes) -> Any:
     from distributed import WorkerPlugin
 
-    class SendProblem(WorkerPlugin):
+    class SendFunction(WorkerPlugin):
         def setup(self, worker):
-            install(token, problem)
+            install(token, box)
 
         def teardown(self, worker):
             forget(token)
 
-    return SendProblem()
+    return SendFunction()
 
 
-def make_backend(problem: Problem, executor: Any) -> Backend | None:
+def make_backend(box: BlackBox, executor: Any) -> Backend | None:
     """The workers that `executor` names; None is this process itself."""
     if executor is None or executor == "serial":
         return None
     if executor == "processes":
         import loky
 
-        return Processes(problem, loky.cpu_count())
+        return Processes(box, loky.cpu_count())
     if isinstance(executor, int | np.integer) and not isinstance(executor, bool):
         if executor < 1:
             raise ValueError(f"`executor` must be at least one worker process; got {executor}.")
-        return Processes(problem, int(executor))
+        return Processes(box, int(executor))
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(executor, distributed.Client):
-        return Dask(problem, executor)
+        return Dask(box, executor)
     raise TypeError(
         "`executor` must be None, 'serial', 'processes', a number of worker processes or a "
         f"dask.distributed.Client; got {executor!r}."

@@ -1,65 +1,16 @@
-"""Gaussian noise around the predictions of any model: the likelihood of `Problem.from_model`."""
+"""From a model and observations to the parts of a problem: what `Problem.from_model` checks."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from sbnn._float64 import float64
+from sbnn.likelihood import GaussianLikelihood, check_predictions
 from sbnn.priors import KnownPrior, Normal
-
-_LOG_2PI = math.log(2 * math.pi)
-
-
-@dataclass(frozen=True)
-class GaussianLikelihood:
-    """log p(y|θ) = −½ Σ r² − Σ log σ − ½ n log 2π with r = (y − model(θ)) / σ; data = (y, σ).
-
-    `n_parameters` of θ go to the model; where `infer_noise`, log σ follow them, one per output
-    (the last axis of a y with two).
-    """
-
-    model: Callable
-    n_parameters: int
-    infer_noise: bool
-
-    def __call__(self, theta, data):
-        y, sigma = data
-        if isinstance(theta, np.ndarray):
-            with np.errstate(over="ignore", invalid="ignore"):  # NaN and ∞ are rejected later
-                predictions = np.asarray(self.model(theta[: self.n_parameters]), dtype=float)
-                return self._log_density(np, theta, y, sigma, predictions)
-        traced = jnp.asarray(self.model(theta[: self.n_parameters]))
-        return self._log_density(jnp, theta, y, sigma, traced)
-
-    def _log_density(self, xp: Any, theta, y, sigma, predictions):
-        check_predictions(predictions.shape, y.shape)
-        if self.infer_noise:
-            sigma = xp.exp(theta[self.n_parameters :])
-        residual = (y - predictions) / sigma
-        log_sigma = xp.broadcast_to(xp.log(sigma), y.shape)
-        return -0.5 * (residual**2).sum() - log_sigma.sum() - 0.5 * y.size * _LOG_2PI
-
-    def information(self, theta, data):
-        """Fisher information of θ: JᵀJ with J = ∂model/∂θ / σ, and 2n for the log σ of n values.
-
-        What Gauss–Newton and the standard deviations of nonlinear regression are made of.
-        """
-        y, sigma = data
-        if self.infer_noise:
-            sigma = jnp.broadcast_to(jnp.exp(theta[self.n_parameters :]), y.shape)
-        # Forward mode: a model has few parameters and often many observations.
-        jacobian = jax.jacfwd(self.model)(theta[: self.n_parameters]) / sigma[..., None]
-        jacobian = jacobian.reshape(-1, self.n_parameters)
-        n_noise = theta.shape[0] - self.n_parameters
-        noise = jnp.full(n_noise, 2.0 * y.size / max(n_noise, 1))
-        return jax.scipy.linalg.block_diag(jacobian.T @ jacobian, jnp.diag(noise))
 
 
 def around_model(
@@ -87,15 +38,6 @@ def around_model(
         return function, (y, check_noise(noise_std, y)), names, given, shape is not None
     added, given = noise_parameters(y, names, given, noise_prior)
     return function, (y, np.ones(y.shape)), names + added, given, shape is not None
-
-
-def check_predictions(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Predictions must have y's shape: NumPy would broadcast others into something wrong."""
-    if shape != expected:
-        raise ValueError(
-            f"`model` must return one prediction per observation, an array of y's shape "
-            f"{expected}; it returned shape {shape}."
-        )
 
 
 def traced_shape(model: Callable, n: int) -> tuple[int, ...] | None:

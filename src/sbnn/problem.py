@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbnn._float64 import as_key, float64
+from sbnn.executors import BlackBox
 from sbnn.gaussian import around_model, traced_shape
 from sbnn.network import Network, Symmetry
 from sbnn.priors import (
@@ -284,14 +285,7 @@ class Problem:
 
     def call(self, theta: np.ndarray) -> float:
         """The user's black-box function on one θ, its answer checked to be one number."""
-        value = self.function(theta, self.data) if self.data is not None else self.function(theta)
-        value = np.asarray(value, dtype=float)
-        if value.size != 1:
-            raise ValueError(
-                f"`log_likelihood` must return one number; it returned shape {value.shape}. "
-                "Sum over the data inside it."
-            )
-        return float(value.reshape(()))
+        return BlackBox(self.function, self.data, self.names).value(theta)
 
     def description(self) -> dict[str, Any]:
         """Everything but the function and the data, in a form that can be stored."""
