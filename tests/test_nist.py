@@ -104,7 +104,7 @@ def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
         with jax.enable_x64(True):
             target = problem.target()
             density = lambda p, target=target: target.evaluate(p[None])[0]
-            hessians.append(-np.asarray(jax.hessian(density)(jnp.asarray(phi))))
+            hessians.append(-np.asarray(jax.jit(jax.hessian(density))(jnp.asarray(phi))))
     np.testing.assert_allclose(
         curvatures(problem, phi)[0], np.mean(hessians, axis=0), rtol=1e-9, atol=1e-9
     )
