@@ -7,7 +7,7 @@ rate, temperature of the room and a suspected heater do the data ask for? (There
     python examples/subprocess_simulator.py
 
 The program is started once and then asked again and again through its standard input: to start it
-for every run would take a hundred times as long as the run itself. A run that fails, and a program
+for every run would take far longer than the run itself. A run that fails, and a program
 that died (it is started anew), raise an error; `sbnn` counts it and goes on without that point.
 """
 
