@@ -70,7 +70,7 @@ def rapid_and_exact(problem, phi):
         )
 
 
-@pytest.mark.parametrize("hidden, activation", [((3,), "tanh"), ((4, 3), "relu"), ((), "tanh")])
+@pytest.mark.parametrize(("hidden", "activation"), [((3,), "tanh"), ((4, 3), "relu"), ((), "tanh")])
 @pytest.mark.parametrize("noise_std", [None, 0.5, 1e-7])
 def test_the_walks_log_likelihood_is_the_exact_one_to_rounding(hidden, activation, noise_std):
     x, y = rng(20).normal(size=(40, 2)), rng(21).normal(size=(40, 2))

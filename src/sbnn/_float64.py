@@ -33,13 +33,17 @@ def as_key(key: Any) -> jax.Array:
         if key < 0:
             raise ValueError(f"`key` must not be negative; got {key}. Use 0, 1, 2, …")
         words = np.array([key >> 32 & 0xFFFFFFFF, key & 0xFFFFFFFF], np.uint32)
-        return jax.random.wrap_key_data(words)  # as jax.random.key(key), with nothing to compile
+        return _wrap(words)  # as jax.random.key(key), with nothing to compile
     if isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
         if key.ndim == 0:
             return key
     elif isinstance(key, jax.Array | np.ndarray) and key.shape == (2,):
-        return jax.random.wrap_key_data(np.asarray(key, np.uint32))
+        return _wrap(np.asarray(key, np.uint32))
     raise TypeError(f"`key` must be an integer or one JAX random key; got {key!r}.")
+
+
+def _wrap(words: np.ndarray) -> jax.Array:
+    return jax.random.wrap_key_data(words)  # type: ignore[arg-type]
 
 
 def key_data(key: Any) -> np.ndarray:
@@ -59,4 +63,4 @@ def generator(key: Any, *numbers: int) -> np.random.Generator:
 
 def derive_key(key: Any, *numbers: int) -> jax.Array:
     """A JAX key for (key, numbers), made on the host: nothing is compiled for it."""
-    return jax.random.wrap_key_data(seed_of(key, *numbers).generate_state(2))
+    return _wrap(seed_of(key, *numbers).generate_state(2))
