@@ -223,15 +223,16 @@ def test_a_worker_killed_from_outside_costs_nothing(executor, tmp_path):
         time.sleep(2e-4)
         return log_likelihood(theta)
 
-    killed = []
+    killed, timers = [], []
 
     def kill():
         killed.append(int(min(path.name for path in tmp_path.iterdir())))
         os.kill(killed[0], signal.SIGKILL)
 
     def kill_soon(stage):
-        if stage.beta < 1 and not killed:
-            threading.Timer(0.05, kill).start()
+        if not timers:
+            timers.append(threading.Timer(0.05, kill))
+            timers[0].start()
 
     result = sbnn.standard(
         problem_of(signs_in), executor=executor, on_failure="raise", progress=kill_soon, **RUN
