@@ -58,7 +58,7 @@ def nuts_draws(problem, starts, key: int, n_samples: int) -> np.ndarray:
 
 
 @float64
-def numpyro_draws(problem, starts, key: int, n_samples: int) -> tuple[np.ndarray, int]:
+def numpyro_draws(problem, starts, key, n_samples, n_warmup=1000) -> tuple[np.ndarray, int]:
     """NumPyro's NUTS, same density and starts: draws, and gradients after the warm-up."""
     from numpyro.infer import MCMC, NUTS
 
@@ -69,7 +69,7 @@ def numpyro_draws(problem, starts, key: int, n_samples: int) -> tuple[np.ndarray
 
     run = MCMC(
         NUTS(potential_fn=potential, target_accept_prob=0.9),
-        num_warmup=1000,
+        num_warmup=n_warmup,
         num_samples=n_samples,
         num_chains=len(starts),
         chain_method="vectorized",

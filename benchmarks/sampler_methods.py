@@ -178,7 +178,9 @@ def pymc_smc(x, y, seed, n=2000, **effort) -> Found:
         pymc.Normal("y", mean, STD, observed=y)
         data = pymc.sample_smc(n, random_seed=seed, cores=2, progressbar=False, **effort)
     chains = data.sample_stats["log_marginal_likelihood"].values
-    finals = [[v for v in np.ravel(list(c)) if np.isfinite(v)][-1] for c in chains]
+    if chains.dtype == object:  # lists of unequal length, one per chain
+        chains = chains.ravel()
+    finals = [[v for v in chain if np.isfinite(v)][-1] for chain in chains]
     draws = data.posterior["phi"].values.reshape(-1, D)
     evidence = logsumexp(finals) - np.log(len(finals))
     return Found(float(evidence), draws, equal(draws), np.nan)
@@ -221,6 +223,8 @@ def pocomc_flow(x, y, seed) -> Found:
 
 # -------------------------------------------------------------------------------------- particles
 def _particles(x, y, seed, n, length, wastefree) -> Found:
+    if not hasattr(np, "float"):  # releases of the package use a name that NumPy has dropped
+        np.float = float  # noqa: NPY001
     import particles
     from particles import distributions, smc_samplers
 
@@ -253,20 +257,24 @@ def particles_waste_free(x, y, seed, n=100_000, length=50) -> Found:
 
 # ---------------------------------------------------------------------- TMCMC and SMC in Python
 def uqpy_tmcmc(x, y, seed, n=2000, burn=0) -> Found:
+    """It multiplies densities, not their logarithms: without the shift all weights underflow."""
     from UQpy.distributions import JointIndependent, Uniform
     from UQpy.sampling import MetropolisHastings, SequentialTemperingMCMC
 
     function = Likelihood(x, y)
+    at_random = np.random.default_rng(seed).uniform(-BOUND, BOUND, (n, D))
+    shift = Likelihood(x, y)(at_random).max()
     prior = JointIndependent([Uniform(-BOUND, 2 * BOUND)] * D)
     run = SequentialTemperingMCMC(
-        log_pdf_intermediate=lambda phi, temper: temper * function(np.atleast_2d(phi)),
+        log_pdf_intermediate=lambda phi, temper: temper * (function(np.atleast_2d(phi)) - shift),
         distribution_reference=prior,
         sampler=MetropolisHastings(dimension=D, n_chains=20),
         nsamples=n,
         resampling_burn_length=burn,
         random_state=seed,
     )
-    return Found(float(np.log(run.evidence)), run.samples, equal(run.samples), function.count)
+    log_evidence = float(np.log(np.ravel(run.evidence)[0])) + shift
+    return Found(log_evidence, run.samples, equal(run.samples), function.count)
 
 
 def smcpy_adaptive(x, y, seed, n=2000, moves=20) -> Found:
