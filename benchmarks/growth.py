@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -117,7 +118,10 @@ def gaussian_problem(d: int) -> Problem:
 
 def sampled(problem: Problem, n_particles: int) -> tuple[float, float]:
     """CPU seconds and evaluations of one run, after one that compiles."""
-    standard(problem, key=1, n_particles=min(n_particles, 2000), max_moves=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few moves get stuck
+        n_short = min(n_particles, 2000)
+        standard(problem, key=1, n_particles=n_short, max_moves=20, move="random_walk")
     started = time.process_time()
     result = standard(problem, key=0, n_particles=n_particles)
     return time.process_time() - started, float(result.n_evaluations)
