@@ -37,7 +37,8 @@ def fresh(
     limits = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     given = {**os.environ, **dict.fromkeys(limits, str(threads)), **(environment or {})}
     given |= {STARTED: repr(time.time()), "PYTHONWARNINGS": "ignore"}
-    given.pop("JAX_COMPILATION_CACHE_DIR", None)  # a cold process compiles
+    given.pop("JAX_COMPILATION_CACHE_DIR", None)  # a cold process compiles,
+    given.pop("PYTHONDONTWRITEBYTECODE", None)  # but not the source of its packages each time
     load = os.getloadavg()[0]
     command = [python, str(script), *map(str, arguments)]
     try:
