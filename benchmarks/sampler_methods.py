@@ -74,8 +74,11 @@ def _jax_model(x, y):
     return log_likelihood, log_prior
 
 
-def _blackjax(x, y, seed, n, moves, kind, leapfrog=10) -> Found:
-    """Adaptive tempered SMC as an expert tunes it: one compiled step, covariance and scale adapted.
+COMPILED: dict = {}  # BlackJAX's steps: a second run in the same process compiles nothing
+
+
+def _blackjax_step(x, y, moves, kind, leapfrog):
+    """One step of adaptive tempered SMC as an expert tunes it, compiled as a whole.
 
     The proposal covariance is the population's × 2.38²/d × a scale steered to an acceptance of
     0.25 (random walk); HMC is preconditioned by the population's variances, its step steered to
@@ -121,6 +124,18 @@ def _blackjax(x, y, seed, n, moves, kind, leapfrog=10) -> Found:
         acceptance = info.update_info.acceptance_rate.mean()
         return state, info.log_likelihood_increment, scale * jnp.exp(4 * (acceptance - goal))
 
+    return advance
+
+
+def _blackjax(x, y, seed, n, moves, kind, leapfrog=10) -> Found:
+    import jax
+    import jax.numpy as jnp
+    from blackjax.smc import adaptive_tempered
+
+    setting = (moves, kind, leapfrog)
+    if setting not in COMPILED:
+        COMPILED[setting] = _blackjax_step(x, y, *setting)
+    advance = COMPILED[setting]
     key = jax.random.key(seed)
     start = jax.random.uniform(jax.random.fold_in(key, 0), (n, D), minval=-BOUND, maxval=BOUND)
     state, scale = adaptive_tempered.init(start), jnp.asarray(1.0 if kind != "hmc" else 0.3)
