@@ -218,6 +218,7 @@ def readme_table(results: Path = RESULTS) -> str:
     if not path.exists():
         return ""
     table = pd.read_csv(path)
+    n_splits = table.groupby("dataset")["split"].nunique()
     rows = []
     for method, runs in table.groupby("method", sort=False):
         row = {"RMSE / log-likelihood of unseen rows": NAMES.get(method, method)}
@@ -225,11 +226,14 @@ def readme_table(results: Path = RESULTS) -> str:
             part = runs[runs["dataset"] == dataset]
             score = part["log_likelihood"].mean()
             tail = "–" if score != score else f"{score:.2f}"
-            row[dataset] = "–" if part.empty else f"{part['rmse'].mean():.2f} / {tail}"
+            name = f"{dataset} ({n_splits[dataset]} splits)"
+            row[name] = "–" if part.empty else f"{part['rmse'].mean():.2f} / {tail}"
         rows.append(row)
     text = markdown(pd.DataFrame(rows)).replace(" -", " −").replace("| −-- ", "| --- ")
-    splits = table.groupby(["dataset", "method"]).size().max()
-    return f"{text}\n\nMeans over up to {splits} standard splits of UCI data sets."
+    return (
+        f"{text}\n\nMeans over the standard splits of UCI data sets, all methods on the same rows: "
+        "`python benchmarks/uci.py --data DIR`."
+    )
 
 
 def readme(text: str, results: Path = RESULTS) -> str:
