@@ -111,6 +111,18 @@ def test_predictions_are_those_of_the_model(fitted, place):
     np.testing.assert_allclose(answer["predictions"]["z"]["upper"], interval[:, 1, 1])
 
 
+def test_rows_outside_the_range_of_the_fit_are_named(fitted, place):
+    out, _ = fitted
+    new = table(7, seed=1).clip(-0.1, 0.1)
+    new.to_csv(place / "within.csv", index=False)
+    assert run("predict", out, place / "within.csv").stderr == ""
+    new.loc[:1, "b"] = 1e3
+    new.to_csv(place / "beyond.csv", index=False)
+    told = run("predict", out, place / "beyond.csv").stderr
+    assert "2 of 7 rows lie outside the range that 'b' had in the fit" in told
+    assert "'a'" not in told
+
+
 def test_json_is_one_object_and_nothing_else(place, instant):
     out = place / "json-fit"
     result = run("fit", place / "data.csv", "--target", "y", "--out", out, "--json")

@@ -352,17 +352,11 @@ def test_auto_width_grows_where_it_pays_and_stays_small_where_it_does_not():
     assert widths["flat"] < widths["wiggly"]
 
 
-def test_auto_says_what_it_chose_and_why():
-    model = SparseBNNRegressor((2,))
-    model.n_features_in_, model.n_outputs_ = 1, 1
-    assert model._choose([(2,)]) == (
-        "nsbl",
-        "7 parameters, at most 30: sampling is affordable, and exact",
-    )
-    method, reason = model._choose([(20,)])
-    assert method == "laplace_nsbl"
-    assert "61 parameters" in reason
-    assert model._choose(None)[0] == "laplace_nsbl"
+def test_auto_does_not_sample_and_says_how_to():
+    X, y = table(30)
+    model = SparseBNNRegressor((2,), n_starts=2, random_state=0).fit(X, y)
+    assert model.method_used_ == "laplace_nsbl"
+    assert "method='nsbl'" in model.method_reason_
 
 
 def test_laplace_keeps_every_weight():

@@ -177,3 +177,12 @@ def test_descriptions_rebuild_the_prior_except_a_users_own(prior, truth):
             prior_from_json(description)
     else:
         assert prior_from_json(description) == prior
+
+
+def test_a_group_is_a_whole_word():
+    names = ["slope", "slope_2", "W[1][1,1]", "W[1][2,1]", "W[12][1,1]"]
+    assert select_names(names, ["W[1]"]).tolist() == [False, False, True, True, False]
+    assert select_names(names, ["W"]).tolist() == [False, False, True, True, True]
+    assert select_names(names, ["slope"]).tolist() == [True, False, False, False, False]
+    with pytest.raises(ValueError, match="Unknown parameter 'slop'"):
+        select_names(names, ["slop"])

@@ -238,7 +238,7 @@ def test_a_foreign_file_is_refused(tmp_path, content):
 
 
 def test_a_directory_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="not a readable sbnn result"):
+    with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
         sbnn.load(tmp_path)
 
 

@@ -121,7 +121,3 @@ def test_sampling_is_feasible_for_small_networks_only():
     large = validation.feasible((20,), 3, 1)
     assert large["laplace_nsbl"] == large["laplace"] == ""
     assert "101 parameters are more than 30" in large["nsbl"]
-    options = {"method": "auto", "hidden_layer_sizes": (2,)}
-    assert validation.samples(options, 1, 1)
-    assert not validation.samples({**options, "hidden_layer_sizes": "default"}, 1, 1)
-    assert not validation.samples({**options, "method": "laplace"}, 1, 1)

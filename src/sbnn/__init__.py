@@ -25,7 +25,7 @@ _PUBLIC = {
     "SparseBNNRegressor": "sbnn.estimator",
     "network_problem": "sbnn.regression",
 }
-_MODULES = ("datasets", "predict", "priors")
+_MODULES = ("datasets", "predict", "priors", "results")
 __all__ = [
     "Problem",
     "SparseBNNRegressor",

@@ -13,7 +13,15 @@ import typer
 
 from sbnn import __version__
 from sbnn.compilation_cache import use_cache
-from sbnn.terminal import UsageProblem, command_line, manners, printable, say, show_steps
+from sbnn.terminal import (
+    UsageProblem,
+    command_line,
+    complain,
+    manners,
+    printable,
+    say,
+    show_steps,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -132,13 +140,18 @@ def predict(
         if out is not None and out.exists() and not force:
             raise UsageProblem(f"{out} exists; add --force to replace it, or give another --out.")
         from sbnn import tables
-        from sbnn.folder import dumps, model_of, record, write_text
+        from sbnn.folder import beyond_training, dumps, model_of, record, write_text
 
         found = record(model)
         frame = tables.read(data, (), found["features"], min_rows=1)
         fitted = model_of(model)
         mean, std, interval = fitted.predict(frame, return_std=True, return_interval=0.95)
         n = len(frame)
+        for name, count in beyond_training(model, frame).items():
+            complain(
+                f"{count:,} of {n:,} rows lie outside the range that {name!r} had in the fit; "
+                "there the prediction extrapolates."
+            )
         columns = [mean.reshape(n, -1), std.reshape(n, -1), *interval.reshape(n, -1, 2).T]
         columns[2:] = [bound.T for bound in columns[2:]]
         parts = dict(zip(("mean", "std", "lower", "upper"), columns))

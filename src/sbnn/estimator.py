@@ -16,14 +16,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sbnn import sparse_laplace
 from sbnn.fitted import DrawsPosterior, LaplacePosterior, Posterior
-from sbnn.gauss_newton import ACTIVATIONS, n_parameters
+from sbnn.gauss_newton import ACTIVATIONS
 from sbnn.laplace_mixture import moments, quantiles
 from sbnn.scaling import Scaling
 
 SAMPLING = ("nsbl", "standard", "hierarchical")
 METHODS = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
-# Up to this size sampling is affordable, and exact where the Laplace approximation is not.
-MAX_SAMPLED = 30
+MAX_SAMPLED = 30  # parameters up to which sampling is feasible
 # One and two hidden layers are mixed: either alone scores worse. Wider where rows can pay for it.
 DEFAULT_WIDTHS: tuple[tuple[int, ...], ...] = ((20,), (15, 10))
 WIDE, MANY_ROWS = ((40,), (20, 10)), 2000
@@ -48,7 +47,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     method : {"auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace"}
         "laplace_nsbl" is sampling-free and meant for tables of data; "laplace" the same with one
         precision per layer and no pruning; the others sample and are meant for up to 30 parameters.
-        "auto" chooses, see `method_used_` and `method_reason_`.
+        "auto" is "laplace_nsbl": seconds where sampling takes minutes.
     noise_std : float, sequence of float, or None
         Known standard deviation of the noise in the units of y, one for all outputs or one each;
         None infers one per output.
@@ -268,15 +267,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     "Give one tuple, or use method='laplace_nsbl'."
                 )
             return self.method, "asked for"
-        if architectures is None or len(architectures) > 1:
-            return "laplace_nsbl", "several architectures are mixed: the sampling-free method"
-        d = n_parameters((self.n_features_in_, *architectures[0], self.n_outputs_))
-        if d <= MAX_SAMPLED:
-            return (
-                "nsbl",
-                f"{d} parameters, at most {MAX_SAMPLED}: sampling is affordable, and exact",
-            )
-        return "laplace_nsbl", f"{d} parameters, more than {MAX_SAMPLED}: the sampling-free method"
+        return "laplace_nsbl", "needs no sampling; method='nsbl' samples small networks, verified"
 
     def _n_threads(self) -> int:
         if self.n_jobs is None or self.n_jobs == -1:

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
-from sbnn.estimator import SparseBNNRegressor
+from sbnn.estimator import SAMPLING, SparseBNNRegressor
 from sbnn.results import load as load_model
 from sbnn.tables import TableError
-from sbnn.validation import HeldOut, held_out, samples
+from sbnn.validation import HeldOut, held_out
 
 MODEL, FIT, DATA, HELD_OUT, REPORT = (
     "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
@@ -75,7 +75,7 @@ def fit(
     y = data[list(targets)].to_numpy()
     flat = y[:, 0] if len(targets) == 1 else y
     model = SparseBNNRegressor(**options)
-    if on_stage is not None and samples(options, x.shape[1], y.shape[1]):
+    if on_stage is not None and options["method"] in SAMPLING:
         model.set_params(method_options={"progress": on_stage})
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -267,6 +267,15 @@ def record(folder: Path) -> dict[str, Any]:
             f"{folder} was written by sbnn {found.get('version')}; this is {__version__}. Upgrade."
         )
     return found
+
+
+def beyond_training(folder: Path, frame: pd.DataFrame) -> dict[str, int]:
+    """For each input, how many rows lie outside the range it had in the fit; none are left out."""
+    if not (folder / DATA).is_file():
+        return {}
+    seen = pd.read_csv(folder / DATA, usecols=list(frame.columns))
+    outside = (frame < seen.min()) | (frame > seen.max())
+    return {str(name): int(count) for name, count in outside.sum().items() if count}
 
 
 def model_of(folder: Path) -> SparseBNNRegressor:

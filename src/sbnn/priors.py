@@ -270,13 +270,17 @@ def resolve_priors(
 
 
 def select_names(names: Sequence[str], patterns: Sequence[str]) -> np.ndarray:
-    """Boolean mask of the names that equal a pattern or start with it; unknown patterns refused."""
+    """Boolean mask of the names that equal a pattern or are of the group that it names.
+
+    A group is a whole word at the beginning: "W" and "W[1]" stand for W[1][2,1], "slop" does not
+    stand for slope.
+    """
     mask = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise TypeError(f"Parameter names are strings; got {pattern!r}.")
         exact = np.array([name == pattern for name in names])
-        hits = exact if exact.any() else np.array([name.startswith(pattern) for name in names])
+        hits = exact if exact.any() else np.array([_in_group(name, pattern) for name in names])
         if not pattern or not hits.any():
             raise ValueError(
                 f"Unknown parameter {pattern!r}; the names are {', '.join(names[:12])}"
@@ -284,6 +288,11 @@ def select_names(names: Sequence[str], patterns: Sequence[str]) -> np.ndarray:
             )
         mask |= hits
     return mask
+
+
+def _in_group(name: str, group: str) -> bool:
+    rest = name.removeprefix(group)
+    return rest != name and not rest[:1].isalnum()
 
 
 def prior_to_json(prior: KnownPrior) -> dict[str, Any]:

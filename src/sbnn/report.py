@@ -158,12 +158,13 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     names = [
         f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)"
         for j in order[:3]
-        if shares[j] >= IRRELEVANT
+        if shares[j] >= max(IRRELEVANT, 2 * fitted.model.feature_relevance_std_[j])
     ]
     idle = [fitted.features[j] for j in range(len(shares)) if shares[j] < IRRELEVANT]
     text = "The prediction follows no input."
     if names:
-        text = f"The prediction follows {_list(names)}{' most' if len(shares) > 3 else ''}."
+        most = " most" if len(names) == 3 < len(shares) else ""
+        text = f"The prediction follows {_list(names)}{most}."
     if idle:
         shown = [f"“{name}”" for name in idle[:6]]
         more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""

@@ -113,7 +113,10 @@ class Result:
     @property
     def network_problem(self) -> NetworkProblem:
         if not isinstance(self.problem, NetworkProblem):
-            raise TypeError("Predictions need a network problem; this result has none.")
+            raise TypeError(
+                "Predictions need a network problem; this result is of a model of your own. Apply "
+                "it to the draws: np.array([model(theta) for theta in result.draws(500)])."
+            )
         return self.problem
 
     def draws(self, n: int | None = None, seed: int = 0) -> np.ndarray:
@@ -308,6 +311,10 @@ def load(path: str | os.PathLike) -> Any:
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"No file {str(path)!r}.")
+    if path.is_dir():
+        inside = sorted(p.name for p in path.glob("*.nc"))
+        hint = f"give {str(path / inside[0])!r}" if inside else "give a file that `save` wrote"
+        raise IsADirectoryError(f"{str(path)!r} is a folder; {hint}.")
     try:
         with xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()

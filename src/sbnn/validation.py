@@ -152,14 +152,6 @@ def sampled_size(hidden: Any, n_in: int, n_out: int) -> int:
     return n_parameters((n_in, *widths, n_out))
 
 
-def samples(options: dict[str, Any], n_in: int, n_out: int) -> bool:
-    """Whether an estimator with these options would sample."""
-    method, hidden = options["method"], options["hidden_layer_sizes"]
-    if method == "auto":
-        return not isinstance(hidden, str) and sampled_size(hidden, n_in, n_out) <= MAX_SAMPLED
-    return method in SAMPLING
-
-
 def feasible(hidden: Any, n_in: int, n_out: int) -> dict[str, str]:
     """Every method, with the reason why it is left out; "" where it is not."""
     size = sampled_size(hidden, n_in, n_out)
