@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
 from helpers import keys
+from scipy.optimize import brentq
 from test_refine import linear
 
 import sbnn
 from sbnn import search
+from sbnn.averaging import too_fine
 from sbnn.evidence import evaluate
 from sbnn.mixture import GaussianMixture
 from sbnn.optimise import maximise
@@ -97,3 +102,27 @@ def test_relevances_are_alike_up_to_a_permutation_of_neurons():
 def test_permutations_are_left_out_where_nothing_is_ard():
     assert search._permutations(study_net(priors={"W": Normal(), "b": Normal()})) is None
     assert search._permutations(study_net()).order == 6
+
+
+@pytest.mark.parametrize(("precision", "told"), [(400.0, True), (4.0, False)])
+def test_a_rate_that_forbids_pruning_is_named_with_one_that_allows_it(precision, told):
+    problem = sbnn.Problem(lambda theta: theta.sum(), ["idle", "needed"], ard=["idle", "needed"])
+    hyperprior = Hyperprior()
+
+    def at_rest(rate):
+        # an irrelevant parameter: zero mean, so ½γ = rα with γ = Λ/(Λ + α)
+        alpha = brentq(lambda a: 0.5 * precision / (precision + a) - rate * a, 1e-9, 1e12)
+        gamma = precision / (precision + alpha)
+        # and a relevant one beside it, whose α is set by its mean
+        return SimpleNamespace(
+            log_alpha=np.array([np.log(alpha), 0.0]), relevance=np.array([gamma, 0.99])
+        )
+
+    found = too_fine(problem, at_rest(hyperprior.rate), hyperprior)
+    assert bool(found) == told
+    if told:
+        assert "idle" in found[0]
+        assert "needed" not in found[0]
+        better = float(re.search(r"rate=([\de.+-]+)\)", found[0]).group(1))
+        assert at_rest(better).relevance[0] < 0.1
+        assert too_fine(problem, at_rest(better), Hyperprior(rate=better)) == []

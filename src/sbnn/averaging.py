@@ -48,21 +48,21 @@ def make_mixture(problem, mixture, particles: np.ndarray, log_evidence: float) -
 
 
 def too_fine(problem: Problem, best: Candidate, hyperprior: Hyperprior) -> list[str]:
-    """Warn where the hyperprior's rate keeps α below what pruning would need.
+    """Say where the hyperprior's rate, not the data, keeps a parameter from being pruned.
 
-    An irrelevant parameter rests at α = √(Λ/2r), where γ ≈ √(2rΛ): no longer near 0 once the data
-    resolve it to a precision Λ near 1/2r.
+    At an optimum ½γ = ½αE[φ]² + rα. Where the rate's share rα is the larger one, the parameter is
+    irrelevant but its γ rests at γ/(1 − γ) = √(2rΛ), Λ the precision that the data resolve it to.
     """
-    precision = 1.0 / best.exact.particles.phi[:, problem.ard].var(axis=0)
-    prior = np.exp(best.log_alpha)
-    fine = (precision - prior) * 4.0 * hyperprior.rate > 1.0
-    names = [n for n, f in zip(np.array(problem.names)[problem.ard], fine) if f]
-    if not names:
+    alpha, gamma = np.exp(best.log_alpha), best.relevance
+    held = (gamma > 0.1) & (2 * hyperprior.rate * alpha > 0.5 * gamma)
+    if not held.any():
         return []
+    resolved = float((alpha * gamma / np.maximum(1 - gamma, 1e-3))[held].max())
+    rate = 10.0 ** np.floor(np.log10(0.001 / resolved))  # there γ rests near 0.04
     return [
-        f"The data resolve {', '.join(names)} more finely than the hyperprior's rate "
-        f"{hyperprior.rate:.2g} lets a precision grow; they cannot be pruned. Rescale them, or "
-        "give a smaller rate."
+        f"The data resolve {', '.join(np.array(problem.names)[problem.ard][held])} more finely "
+        f"than the hyperprior's rate {hyperprior.rate:.2g} lets a precision grow, so they cannot "
+        f"be pruned. Rescale them, or give a smaller rate: sbnn.priors.Hyperprior(rate={rate:.0e})."
     ]
 
 
