@@ -450,6 +450,36 @@ def test_values_are_told_apart_by_what_they_hold():
     assert value_hash(one) != value_hash(other)
 
 
+class Slotted:
+    rate = 1.0
+    __slots__ = ("k",)
+
+    def __init__(self, k):
+        self.k = k
+
+    @property
+    def twice(self):
+        return 2 * self.k
+
+
+def test_class_attributes_slots_properties_and_attributes_of_functions_count(monkeypatch):
+    first = value_hash(Slotted(1.0))
+    assert first == value_hash(Slotted(1.0))
+    assert first != value_hash(Slotted(2.0))
+    monkeypatch.setattr(Slotted, "rate", 2.0)
+    second = value_hash(Slotted(1.0))
+    assert second != first
+    monkeypatch.setattr(Slotted, "twice", property(lambda self: 3 * self.k))
+    assert value_hash(Slotted(1.0)) != second
+
+    def function(theta):
+        return theta
+
+    plain = value_hash(function)
+    function.k = 1.0
+    assert value_hash(function) != plain
+
+
 def test_a_global_that_a_function_uses_counts_and_one_that_it_sets_does_not(tmp_path, monkeypatch):
     def run():
         problem = sbnn.Problem(

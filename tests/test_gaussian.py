@@ -131,6 +131,9 @@ BAD = {
         ValueError,
         "'log_sigma' is the name of the inferred noise",
     ),
+    "masked": ({"y": np.ma.masked_array(Y, T > 1)}, ValueError, "masked entries; remove them"),
+    "complex y": ({"y": Y + 1j}, ValueError, "y is complex"),
+    "no spread": ({"y": np.ones(6), "noise_std": None}, ValueError, "y does not vary"),
     "no prior": ({"priors": {"a": Normal()}}, ValueError, "'b' has no prior"),
 }
 
@@ -146,3 +149,35 @@ def test_a_black_box_with_predictions_of_the_wrong_shape_is_refused_when_it_is_c
     assert problem.black_box
     with pytest.raises(ValueError, match=r"y's shape \(6,\); it returned shape \(5,\)"):
         problem.log_likelihood(np.zeros(2))
+
+
+def test_complex_predictions_are_refused():
+    theta = np.array([1.0, 1.0])
+    for model, black_box in ((lambda t: line(t) + 1j * t[0], False), (lambda t: 1j * T, True)):
+        with pytest.raises(ValueError, match="is complex; give real numbers"):
+            make(model, black_box=black_box).log_likelihood(theta)
+
+
+class Scaled:
+    """A model that cannot be hashed, with a value that changes."""
+
+    __hash__ = None
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, theta):
+        return self.scale * line(theta)
+
+
+@pytest.mark.parametrize("method", [sbnn.standard, sbnn.laplace])
+def test_a_new_problem_sees_the_present_values_of_what_its_model_reads(method):
+    model = Scaled(1.0)
+    options = {"key": keys(1)[0], "n_particles": 50}
+    before = method(make(model), **options).phi.mean(axis=0)
+    model.scale = 2.0
+    after = method(make(model), **options).phi.mean(axis=0)
+    np.testing.assert_allclose(2 * after, before, atol=0.2)
+    assert np.abs(after - before).max() > 0.3
+    unchanged = method(make(Scaled(2.0)), **options).phi.mean(axis=0)
+    np.testing.assert_array_equal(unchanged, after)

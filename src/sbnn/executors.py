@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+IDLE_SECONDS = 60.0  # without work, after which a worker ends: also one whose master was killed
 TEND_SECONDS = 5.0  # without news, after which one looks whether there are workers at all
 
 
@@ -40,6 +41,8 @@ class BlackBox(NamedTuple):
     def value(self, theta: np.ndarray) -> float:
         """The function on one θ, its answer checked to be one number."""
         value = self.function(theta) if self.data is None else self.function(theta, self.data)
+        if value is None:
+            raise ValueError("`log_likelihood` returned None; does it end with `return`?")
         value = np.asarray(value, dtype=float)
         if value.size != 1:
             raise ValueError(
@@ -128,7 +131,11 @@ def evaluate_batch(token: str, theta: np.ndarray, stop: bool) -> Batch:
                 f"A worker cannot load the function: {describe(error)}. Whatever the function "
                 "imports must be installed where the workers run."
             ) from error
-    return evaluate_rows(box, theta, stop)
+    try:
+        return evaluate_rows(box, theta, stop)
+    except EvaluationError as error:
+        message = str(error)
+    raise EvaluationError(message)  # without the user's error, which need not be picklable
 
 
 def pickled(box: BlackBox) -> bytes:
@@ -180,7 +187,7 @@ class Processes:
 
         self._stop(slot)
         self._pools[slot] = loky.ProcessPoolExecutor(
-            1, initializer=install, initargs=self._installation
+            1, timeout=IDLE_SECONDS, initializer=install, initargs=self._installation
         )
 
     def _stop(self, slot: int) -> None:
@@ -238,6 +245,11 @@ class Dask:
     def __init__(self, box: BlackBox, client: Any):
         if client.asynchronous:
             raise TypeError("`executor` must be a synchronous dask.distributed.Client.")
+        if client.status != "running":
+            raise ValueError(
+                f"`executor` is a dask.distributed.Client that is {client.status}; give one that "
+                "is connected."
+            )
         self._client = client
         self._n_processes, self._warned = max(1, len(client.nthreads())), False
         self._token = f"sbnn-{uuid.uuid4().hex}"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbnn._float64 import float64
-from sbnn.likelihood import GaussianLikelihood, check_predictions
+from sbnn.likelihood import GaussianLikelihood, check_predictions, refuse_complex
 from sbnn.priors import KnownPrior, Normal
 
 
@@ -69,6 +69,11 @@ def shape_of(model: Callable, n: int) -> tuple[int, ...]:
 
 def check_observations(y) -> np.ndarray:
     """y as a finite array of one or two dimensions, or an error that says why not."""
+    if np.ma.is_masked(y):
+        raise ValueError(
+            "y has masked entries; remove them, and their predictions, first (y.compressed())."
+        )
+    refuse_complex("y", y)
     try:
         array = np.array(y, dtype=float)
     except (TypeError, ValueError) as error:
@@ -120,9 +125,13 @@ def noise_parameters(
             f"{sorted(taken)[0]!r} is the name of the inferred noise; call your parameter "
             "something else, or give `noise_std`."
         )
-    spread = np.maximum(columns.std(axis=0), 1e-12 * (1 + np.abs(y).max()))
     out = dict(priors)
-    for name, width in zip(added, spread):
+    for name, width in zip(added, columns.std(axis=0)):
         if not any(name.startswith(key) for key in priors if key.startswith("log_sigma")):
+            if noise_prior is None and width <= 1e-12 * np.abs(y).max():
+                raise ValueError(
+                    "y does not vary, so it says nothing of the size of its noise; give "
+                    "`noise_std` or `noise_prior`."
+                )
             out[name] = noise_prior or Normal(float(np.log(width / 3)), 1.5)
     return added, out

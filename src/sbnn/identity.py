@@ -49,10 +49,11 @@ def function_identity(function: Callable) -> dict[str, Any]:
     function = _unwrap(function)
     if not isinstance(function, types.FunctionType):
         return {"name": _name(function), "code": value_hash(function)}
+    used = {**_outside(function), **({"attributes": vars(function)} if vars(function) else {})}
     return {
         "name": _name(function),
         "code": _hash(_code_tokens(function.__code__)),
-        "uses": {name: value_hash(value) for name, value in sorted(_outside(function).items())},
+        "uses": {name: value_hash(value) for name, value in sorted(used.items())},
     }
 
 
@@ -103,7 +104,7 @@ def _parts(value: Any, walk: Callable[[Any], Iterator[bytes]]) -> Iterator[bytes
         yield _name(value).encode()
         if _is_users(value.__module__):
             yield from _code_tokens(value.__code__)
-            yield from walk(_outside(value))
+            yield from walk((_outside(value), vars(value)))
     elif isinstance(value, types.ModuleType):
         yield value.__name__.encode()
         file = getattr(value, "__file__", None)
@@ -112,8 +113,7 @@ def _parts(value: Any, walk: Callable[[Any], Iterator[bytes]]) -> Iterator[bytes
     elif isinstance(value, type):
         yield _name(value).encode()
         if _is_users(value.__module__):
-            parts = {k: getattr(f, "__func__", f) for k, f in vars(value).items()}
-            yield from walk({k: f for k, f in parts.items() if inspect.isfunction(f)})
+            yield from walk({k: _member(v) for k, v in vars(value).items() if k not in _NO_PART})
             yield from walk(value.__bases__)
     elif (array := _as_array(value)) is not None:
         yield f"{array.dtype}{array.shape}".encode()
@@ -122,10 +122,28 @@ def _parts(value: Any, walk: Callable[[Any], Iterator[bytes]]) -> Iterator[bytes
         state = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         yield from walk((type(value), state))
     elif _is_users(type(value).__module__):
-        yield from walk((type(value), getattr(value, "__dict__", {})))
+        slots = [s for kind in type(value).__mro__ for s in getattr(kind, "__slots__", ())]
+        filled = {s: getattr(value, s) for s in slots if hasattr(value, s)}
+        yield from walk((type(value), {**filled, **getattr(value, "__dict__", {})}))
     else:
         yield _name(value if callable(value) else type(value)).encode()
         yield from walk(_reduced(value))
+
+
+# Of a class, what does not say how its objects behave.
+_NO_PART = {
+    *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__firstlineno__"),
+    *("__dataclass_fields__", "__dataclass_params__", "_abc_impl"),
+}
+
+
+def _member(value: Any) -> Any:
+    """An attribute of a class: the functions in methods and properties; other values as is."""
+    if isinstance(value, property):
+        return value.fget, value.fset
+    if isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType):
+        return value.__name__  # a slot
+    return getattr(value, "__func__", value)
 
 
 def _as_array(value: Any) -> np.ndarray | None:

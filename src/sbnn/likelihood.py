@@ -12,7 +12,7 @@ import numpy as np
 _LOG_2PI = math.log(2 * math.pi)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GaussianLikelihood:
     """log p(y|θ) = −½ Σ r² − Σ log σ − ½ n log 2π with r = (y − model(θ)) / σ; data = (y, σ).
 
@@ -28,11 +28,14 @@ class GaussianLikelihood:
         y, sigma = data
         if isinstance(theta, np.ndarray):
             with np.errstate(over="ignore", invalid="ignore"):  # NaN and ∞ are rejected later
-                predictions = np.asarray(self.model(theta[: self.n_parameters]), dtype=float)
+                predictions = self.model(theta[: self.n_parameters])
+                refuse_complex("model(theta)", predictions)
+                predictions = np.asarray(predictions, dtype=float)
                 return self._log_density(np, theta, y, sigma, predictions)
         import jax.numpy as jnp
 
         traced = jnp.asarray(self.model(theta[: self.n_parameters]))
+        refuse_complex("model(theta)", traced)
         return self._log_density(jnp, theta, y, sigma, traced)
 
     def _log_density(self, xp: Any, theta, y, sigma, predictions):
@@ -60,6 +63,14 @@ class GaussianLikelihood:
         n_noise = theta.shape[0] - self.n_parameters
         noise = jnp.full(n_noise, 2.0 * y.size / max(n_noise, 1))
         return jax.scipy.linalg.block_diag(jacobian.T @ jacobian, jnp.diag(noise))
+
+
+def refuse_complex(name: str, values: Any) -> None:
+    if np.iscomplexobj(values):
+        raise ValueError(
+            f"{name} is complex; give real numbers, for example real and imaginary parts as two "
+            "outputs."
+        )
 
 
 def check_predictions(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:

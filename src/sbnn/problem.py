@@ -63,14 +63,6 @@ def _finite_or_impossible(value):
     return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
 
 
-@functools.lru_cache(maxsize=256)
-def _vectorise(function: Callable, with_data: bool) -> Callable:
-    """A user's function of one θ as a batched function of (data, φ)."""
-    if with_data:
-        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
-    return lambda data, phi: jax.vmap(function)(phi)
-
-
 class Problem:
     """A model to be learned: a log-likelihood, names, known priors, and which parameters are ARD.
 
@@ -230,9 +222,17 @@ class Problem:
         """The data as JAX sees it."""
         return self.data if self.data is not None else ()
 
-    @property
+    @functools.cached_property
     def _batched(self) -> Callable:
-        return _vectorise(self.function, self.data is not None)
+        """The function of one θ as a batched function of (data, φ).
+
+        Each problem has its own: JAX compiles the globals and attributes that a function reads as
+        constants, and a new problem must see their present values.
+        """
+        function = self.function
+        if self.data is None:
+            return lambda data, phi: jax.vmap(function)(phi)
+        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
 
     @property
     def _rapid(self) -> Callable | None:

@@ -42,7 +42,7 @@ class NetworkProblem(Problem):
         sigma = np.ones(network.n_outputs) if self.noise_std is None else self.noise_std
         self.data = (x, y, sigma)
 
-    @property
+    @functools.cached_property
     def _batched(self) -> Callable:
         return self.function
 
