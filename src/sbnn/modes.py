@@ -64,9 +64,6 @@ def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
 
 def _climb(problem: Problem, target: Target, start: np.ndarray) -> tuple[float, np.ndarray]:
     support = [p.support for p in problem.priors]
-    if problem.black_box:
-        value = float(problem.log_likelihood(start)) + float(target.prior.log_density(start))
-        return value, start
 
     def objective(theta):
         value, gradient = _value_and_grad(target, theta)
