@@ -71,7 +71,7 @@ def test_a_black_box_has_no_modes_to_climb_to():
     problem = sbnn.Problem(log_likelihood, ["a"], {"a": Uniform(-1, 1)})
     assert problem.black_box
     result = sbnn.standard(problem, key=keys(1)[0], n_particles=100)
-    with pytest.raises(ValueError, match="needs gradients.*black box"):
+    with pytest.raises(ValueError, match=r"needs gradients.*black box"):
         result.modes(n_starts=3)
 
 
