@@ -12,8 +12,8 @@ import sbnn
 SOURCE = Path(sbnn.__file__).parent
 # From the top down. `progress` stands below what it shows, and is imported only when it is shown.
 ORDER = [
-    *("_float64", "executors", "likelihood", "datasets", "network", "priors", "gaussian"),
-    *("problem", "regression", "evaluator", "moves", "checkpoint", "identity", "tmcmc"),
+    *("_float64", "executors", "likelihood", "identity", "datasets", "network", "priors"),
+    *("gaussian", "problem", "regression", "evaluator", "moves", "checkpoint", "tmcmc"),
     *("mixture", "evidence", "optimise", "laplace", "refine", "hierarchical"),
     *("gauss_newton", "laplace_optimum", "laplace_mixture", "sparse_laplace"),
     *("predict", "relevance", "results", "resume", "comparison", "modes", "search"),

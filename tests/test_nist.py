@@ -113,7 +113,7 @@ def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
 
 def test_a_bad_start_is_refused():
     problem = sbnn.Problem.from_model(
-        wave, np.zeros((12, 2)), names=["a", "b", "c"], ard=["a", "b", "c"]
+        wave, np.eye(12, 2), names=["a", "b", "c"], ard=["a", "b", "c"]
     )
     with pytest.raises(ValueError, match="`start` must hold one finite number per parameter, 5"):
         sbnn.laplace(problem, start=[1.0, 2.0])

@@ -14,12 +14,14 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sbnn.gaussian import GaussianLikelihood
-from sbnn.problem import Problem
+from sbnn.likelihood import GaussianLikelihood
+
+if TYPE_CHECKING:
+    from sbnn.problem import Problem
 
 _known: weakref.WeakKeyDictionary[Problem, dict[str, Any]] = weakref.WeakKeyDictionary()
 

@@ -17,6 +17,7 @@ import numpy as np
 from sbnn._float64 import as_key, float64
 from sbnn.executors import BlackBox
 from sbnn.gaussian import around_model, traced_shape
+from sbnn.identity import function_identity
 from sbnn.network import Network, Symmetry
 from sbnn.priors import (
     Custom,
@@ -61,6 +62,27 @@ class Target:
 
 def _finite_or_impossible(value):
     return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
+
+
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """A function known by being the same object, whether or not it can be hashed."""
+
+    function: Callable
+
+    def __hash__(self) -> int:
+        return id(self.function)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.function is other.function
+
+
+@functools.lru_cache(maxsize=256)
+def _vectorise(itself: _Itself, with_data: bool, uses: str) -> Callable:
+    function = itself.function
+    if with_data:
+        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
+    return lambda data, phi: jax.vmap(function)(phi)
 
 
 class Problem:
@@ -226,13 +248,11 @@ class Problem:
     def _batched(self) -> Callable:
         """The function of one θ as a batched function of (data, φ).
 
-        Each problem has its own: JAX compiles the globals and attributes that a function reads as
-        constants, and a new problem must see their present values.
+        JAX compiles the globals and attributes that a function reads as constants. Problems share
+        a compiled function only while these are the same: a new problem sees their present values.
         """
-        function = self.function
-        if self.data is None:
-            return lambda data, phi: jax.vmap(function)(phi)
-        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
+        uses = json.dumps(function_identity(self.function), sort_keys=True)
+        return _vectorise(_Itself(self.function), self.data is not None, uses)
 
     @property
     def _rapid(self) -> Callable | None:
