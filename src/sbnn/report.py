@@ -154,16 +154,13 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     shares = fitted.model.feature_relevance_
     if len(shares) == 1:
         return []
-    order = np.argsort(-shares)
-    names = [
-        f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)"
-        for j in order[:3]
-        if shares[j] >= max(IRRELEVANT, 2 * fitted.model.feature_relevance_std_[j])
-    ]
+    sure = shares >= np.maximum(IRRELEVANT, 2 * fitted.model.feature_relevance_std_)
+    named = [j for j in np.argsort(-shares)[:3] if sure[j]]
+    names = [f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)" for j in named]
     idle = [fitted.features[j] for j in range(len(shares)) if shares[j] < IRRELEVANT]
     text = "The prediction follows no input."
     if names:
-        most = " most" if len(names) == 3 < len(shares) else ""
+        most = " most" if (shares >= IRRELEVANT).sum() > len(names) else ""
         text = f"The prediction follows {_list(names)}{most}."
     if idle:
         shown = [f"“{name}”" for name in idle[:6]]
