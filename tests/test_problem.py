@@ -10,9 +10,10 @@ from helpers import gaussian_problem, keys, rng
 from scipy import stats
 
 import sbnn
+from sbnn.identity import fingerprint
 from sbnn.network import Network, Symmetry
 from sbnn.priors import Custom, JointPrior, LogNormal, Normal, Uniform
-from sbnn.problem import fingerprint, invariant_symmetry
+from sbnn.problem import invariant_symmetry
 
 X, Y = sbnn.datasets.boxcar(n=8)
 

@@ -106,17 +106,18 @@ def check_noise(noise_std, y: np.ndarray) -> np.ndarray:
     return full
 
 
+def default_noise_prior(spread: float) -> Normal:
+    """Of log σ: noise between a sixtieth and six times of y's spread."""
+    return Normal(float(np.log(spread / 3)), 1.5)
+
+
 def noise_parameters(
     y: np.ndarray,
     names: Sequence[str],
     priors: Mapping[str, KnownPrior],
     noise_prior: KnownPrior | None,
 ) -> tuple[list[str], dict[str, KnownPrior]]:
-    """Names of log σ, one per output, and the priors with those of log σ added where missing.
-
-    By default normal around log(std(y) / 3) with standard deviation 1.5: noise between a sixtieth
-    and six times of y's spread.
-    """
+    """Names of log σ, one per output, and the priors with those of log σ added where missing."""
     columns = y[:, None] if y.ndim == 1 else y
     n_outputs = columns.shape[1]
     added = ["log_sigma"] if n_outputs == 1 else [f"log_sigma[{k + 1}]" for k in range(n_outputs)]
@@ -133,5 +134,5 @@ def noise_parameters(
                     "y does not vary, so it says nothing of the size of its noise; give "
                     "`noise_std` or `noise_prior`."
                 )
-            out[name] = noise_prior or Normal(float(np.log(width / 3)), 1.5)
+            out[name] = noise_prior or default_noise_prior(width)
     return added, out

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from sbnn.likelihood import GaussianLikelihood
@@ -57,6 +58,18 @@ def function_identity(function: Callable) -> dict[str, Any]:
         "code": _hash(_code_tokens(function.__code__)),
         "uses": {name: value_hash(value) for name, value in sorted(used.items())},
     }
+
+
+def fingerprint(data: Any) -> str:
+    """A short hash of arrays, numbers and strings in any nesting."""
+    digest = hashlib.sha256()
+    leaves, structure = jax.tree_util.tree_flatten(data)
+    digest.update(str(structure).encode())
+    for leaf in leaves:
+        array = np.asarray(leaf)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes() if array.dtype != object else repr(leaf).encode())
+    return digest.hexdigest()[:16]
 
 
 def value_hash(value: Any) -> str:

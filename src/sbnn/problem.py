@@ -17,7 +17,7 @@ import numpy as np
 from sbnn._float64 import as_key, float64
 from sbnn.executors import BlackBox
 from sbnn.gaussian import around_model, traced_shape
-from sbnn.identity import function_identity
+from sbnn.identity import fingerprint, function_identity
 from sbnn.network import Network, Symmetry
 from sbnn.priors import (
     Custom,
@@ -400,15 +400,3 @@ def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
             if (members >= 0).all():
                 units.append((gate, members))
     return units
-
-
-def fingerprint(data: Any) -> str:
-    """A short hash of arrays, numbers and strings in any nesting."""
-    digest = hashlib.sha256()
-    leaves, structure = jax.tree_util.tree_flatten(data)
-    digest.update(str(structure).encode())
-    for leaf in leaves:
-        array = np.asarray(leaf)
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.tobytes() if array.dtype != object else repr(leaf).encode())
-    return digest.hexdigest()[:16]

@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn.gaussian import default_noise_prior
+from sbnn.identity import fingerprint
 from sbnn.network import Network, Symmetry
-from sbnn.priors import KnownPrior, Normal, select_names
-from sbnn.problem import Problem, fingerprint
+from sbnn.priors import KnownPrior, select_names
+from sbnn.problem import Problem
 
 
 class NetworkProblem(Problem):
@@ -31,7 +33,7 @@ class NetworkProblem(Problem):
             labels += [rf"$\log\sigma_{{{k}}}$" for k in range(1, network.n_outputs + 1)]
             spread = np.maximum(y.std(axis=0), 1e-12 * (1 + np.abs(y).max()))
             for k in range(network.n_outputs):
-                default = noise_prior or Normal(float(np.log(spread[k] / 3)), 1.5)
+                default = noise_prior or default_noise_prior(spread[k])
                 given.setdefault(f"log_sigma[{k + 1}]", default)
         if ard is None:
             known = select_names(names, list(given)) if given else np.zeros(len(names), bool)
