@@ -1,6 +1,6 @@
 """Yacht, energy, concrete and power on the 20 standard splits: ours and the peers, one run.
 
-    python benchmarks/uci.py --data DIR [--splits N] [--datasets yacht energy] [--peers gp ngboost]
+    python benchmarks/uci.py --data DIR [--splits N] [--datasets yacht energy] [--methods sbnn gp]
 
 DIR holds one folder per data set (data.txt, index_features.txt, index_target.txt and
 index_train_K.txt, index_test_K.txt) and, if published numbers are wanted beside ours,
@@ -25,6 +25,7 @@ from sbnn.predict import coverage, crps_mixture, interval_width, mixture_quantil
 
 OUT = Path(__file__).parent / "results" / "uci.csv"
 DATASETS = ("yacht", "energy", "concrete", "power")
+METHODS = ["sbnn", *PEERS]
 COLUMNS = ("rmse", "log_likelihood", "crps", "coverage", "width", "kept", "parameters", "seconds")
 
 
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +127,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for dataset in arguments.datasets:
         for split in range(arguments.splits):
-            for method in ("sbnn", *arguments.peers):
+            for method in arguments.methods:
                 if (dataset, method, split) in done or method in missing:
                     continue
                 try:
