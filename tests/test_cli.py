@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -98,9 +99,11 @@ def test_predictions_are_those_of_the_model(fitted, place):
     assert (place / "p" / "predicted.csv").read_text() == printed
     got = pd.read_csv(place / "p" / "predicted.csv")
     assert list(got.columns) == [
-        *("a", "b", "y_mean", "y_std", "y_lower", "y_upper"),
-        *("z_mean", "z_std", "z_lower", "z_upper"),
+        *("a", "b", "y", "z", "note", "y_mean", "y_std", "y_lower", "y_upper"),
+        *("z_mean", "z_std", "z_lower", "z_upper", "extrapolates"),
     ]
+    pd.testing.assert_frame_equal(got[["a", "b", "y", "z"]], new)
+    assert set(got["note"]) == {"text"}
     model = sbnn.load(out / "model.nc")
     mean, std, interval = model.predict(new[["a", "b"]], return_std=True, return_interval=0.95)
     np.testing.assert_allclose(got[["y_mean", "z_mean"]], mean)
@@ -121,6 +124,35 @@ def test_rows_outside_the_range_of_the_fit_are_named(fitted, place):
     told = run("predict", out, place / "beyond.csv").stderr
     assert "2 of 7 rows lie outside the range that 'b' had in the fit" in told
     assert "'a'" not in told
+    printed = run("predict", out, place / "beyond.csv").stdout
+    rows = pd.read_csv(io.StringIO(printed), keep_default_na=False)["extrapolates"]
+    assert rows.tolist() == ["b", "b", "", "", "", "", ""]
+
+
+def test_columns_of_the_new_table_are_never_replaced(fitted, place):
+    out, _ = fitted
+    new = table(3, seed=1).assign(id=["007", "x,y", "é"], y_mean=-1.0, extrapolates="mine")
+    new.to_csv(place / "taken.csv", index=False)
+    run("predict", out, place / "taken.csv", "--out", place / "taken-out.csv")
+    got = pd.read_csv(place / "taken-out.csv", dtype={"id": str}, keep_default_na=False)
+    assert got.columns.is_unique
+    pd.testing.assert_frame_equal(got[new.columns], new)
+    added = [c for c in got.columns if c not in set(new.columns)]
+    assert added == [
+        *(f"y_predicted_{part}" for part in ("mean", "std", "lower", "upper")),
+        *(f"z_{part}" for part in ("mean", "std", "lower", "upper")),
+        "extrapolates_predicted",
+    ]
+
+
+def test_columns_can_be_left_out_and_decimal_commas_are_told(place, instant):
+    path = place / "european.csv"
+    table().assign(id="x").to_csv(path, index=False, sep=";", decimal=",")
+    arguments = ["fit", path, "--target", "y", "--out", place / "european"]
+    assert "'id'" in run(*arguments, code=2).stderr
+    told = run(*arguments, "--exclude", "id", "--exclude", "z").stderr
+    assert "decimal comma" in told
+    assert "2 input(s)" in told
 
 
 def test_json_is_one_object_and_nothing_else(place, instant):
@@ -152,7 +184,7 @@ def test_nothing_is_overwritten_without_force(fitted, place, instant):
     assert "--force" in run("predict", out, place / "data.csv", "--out", precious, code=2).stderr
     assert precious.read_text() == "keep me"
     run("predict", out, place / "data.csv", "--out", precious, "--force")
-    assert precious.read_text().startswith("a,b,y_mean")
+    assert precious.read_text().startswith("a,b,y,z,y_mean")
 
 
 def test_force_replaces_a_fit_but_no_folder_with_other_files(place, instant):

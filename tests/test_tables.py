@@ -6,7 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn.tables import MAX_FEATURES, TableError, read
+from sbnn import tables
+from sbnn.tables import MAX_FEATURES, TableError
+
+
+def read(*args, **options):
+    return tables.read(*args, **options).numbers
 
 
 def write(folder, text, name="data.csv"):
@@ -38,6 +43,45 @@ def test_excel_s_byte_order_mark_quotes_and_windows_line_ends_are_understood(tmp
     assert list(read(write(tmp_path, text), ["y"]).columns) == ["load, kN", "y"]
 
 
+def test_decimal_commas_are_read_where_they_do_not_separate_cells(tmp_path):
+    rows = "".join(f"{i},25;-1,5e1;{i}\n" for i in range(6))
+    table = tables.read(write(tmp_path, "a, m;b, m;y\n" + rows), ["y"])
+    assert table.decimal_comma
+    assert list(table.numbers.columns) == ["a, m", "b, m", "y"]
+    np.testing.assert_array_equal(table.numbers["a, m"], np.arange(6) + 0.25)
+    np.testing.assert_array_equal(table.numbers["b, m"], -15.0)
+    tabs = tables.read(write(tmp_path, "a\ty\n" + "1,234\t2,5\n" * 5), ["y"])
+    assert tabs.numbers.iloc[0].tolist() == [1.234, 2.5]
+    points = tables.read(write(tmp_path, "a;y\n" + "1.5;2\n" * 5), ["y"])
+    assert not points.decimal_comma
+    assert points.numbers["a"].iloc[0] == 1.5
+
+
+def test_features_are_lists_or_names_with_commas_and_some_can_be_excluded(tmp_path):
+    header = '"load, kN",id,a,b,y\n'
+    path = write(tmp_path, header + "1,x,2,3,4\n" * 5)
+    assert list(read(path, ["y"], ["load, kN", "a,b"])) == ["load, kN", "a", "b", "y"]
+    assert list(read(path, ["y"], ['"load, kN", b'])) == ["load, kN", "b", "y"]
+    assert list(read(path, ["y"], exclude=["id", "b"])) == ["load, kN", "a", "y"]
+    assert list(read(path, ["y"], ["a,b"], exclude=["a"])) == ["b", "y"]
+    with pytest.raises(TableError, match="no column 'load, kg'; did you mean 'load, kN'"):
+        read(path, ["y"], ["load, kg"])
+    with pytest.raises(TableError, match="no column 'c'"):
+        read(path, ["y"], exclude=["c"])
+    with pytest.raises(TableError, match="'y' cannot be a target and excluded"):
+        read(path, ["y"], ["a"], exclude=["y"])
+    with pytest.raises(TableError, match="--exclude takes names"):
+        read(path, ["y"], exclude=["a,,b"])
+
+
+def test_the_whole_table_keeps_order_and_text_of_the_other_columns(tmp_path):
+    path = write(tmp_path, "id,b,,a,y\n" + "007,1,,2,n/a\n" * 5)
+    found = tables.read(path, (), ["a", "b"], whole=True)
+    assert list(found.numbers) == ["a", "b"]
+    assert list(found.whole.columns) == ["id", "b", "", "a", "y"]
+    assert found.whole.iloc[0].tolist() == ["007", 1.0, "", 2.0, "n/a"]
+
+
 def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
     text = "city,a,y\n" + "".join(f"Ottawa,{i},{i}\n" for i in range(6))
     assert list(read(write(tmp_path, text), ["y"], ["a"]).columns) == ["a", "y"]
@@ -48,14 +92,18 @@ BAD = {
     "empty": (b"", "is empty"),
     "blank": (b"\n\n \n", "blank lines only"),
     "no header": (GOOD, "line 1.*no header"),
-    "no such target": ("a,b\n" + GOOD, r"no column 'y'; it has 'a', 'b'"),
-    "text": ("a,y\n" + GOOD + "six,6\n", r"line 8, column 'a': 'six' is not a number.*--features"),
+    "no such target": ("a,b\n" + GOOD, r"no column 'y'; it has 'a', 'b'\."),
+    "text": ("a,y\n" + GOOD + "six,6\n", r"line 8, column 'a': 'six' is not a number.*--exclude"),
     "missing": ("a,y\n" + GOOD + ",6\n", r"line 8, column 'a': an empty cell is a missing value"),
     "nan": ("a,y\n" + GOOD + "6,NaN\n", r"line 8, column 'y': 'NaN' is a missing value"),
     "infinite": ("a,y\n" + GOOD + "inf,6\n", r"line 8, column 'a': 'inf' is infinite"),
     "one row": ("a,y\n1,2\n", r"1 row\(s\) of data; at least 5"),
     "ragged": ("a,y\n" + GOOD + "1,2,3\n", r"line 8: 3 cells, but the header has 2"),
-    "decimal comma": ('a,y\n"1,5",2\n' + GOOD, r"line 2, column 'a': '1,5' has a decimal comma"),
+    "decimal comma": ('a,y\n"1,5",2\n' + GOOD, r"line 2, column 'a': '1,5' has a comma; write"),
+    "cells cut by decimal commas": ("a,y\n1,5,2,5\n", "line 2: 4 cells.*separate.*semicolons"),
+    "commas and points": ("a;y\n1,5;2.5\n", r"line 2, column 'a': '1,5' has a comma; write"),
+    "thousands and decimals": ("a;y\n1.234,5;2\n", r"column 'a': '1.234,5' has a comma"),
+    "perhaps thousands": ("a\ty\n1,234\t2\n", r"column 'a': '1,234' has a comma"),
     "thousands": ("a,y\n1_000,2\n" + GOOD, r"line 2, column 'a': '1_000' is not a number"),
     "twice": ("y,y\n" + GOOD, r"line 1, column 2: the name 'y' is there twice"),
     "unnamed": (",y\n" + GOOD, r"line 1, column 1: no name"),
@@ -93,6 +141,9 @@ def test_a_misspelt_column_of_many_is_answered_with_the_nearest(tmp_path):
     path = write(tmp_path, ",".join(names) + "\n")
     with pytest.raises(TableError, match=r"did you mean 'sensor_7'"):
         read(path, ["Sensor_7"])
+    few = write(tmp_path, "Temp,load\n")
+    with pytest.raises(TableError, match=r"did you mean 'Temp'\? It has 'Temp', 'load'\.$"):
+        read(few, ["tmp"])
 
 
 def test_a_column_cannot_be_target_and_feature(tmp_path):

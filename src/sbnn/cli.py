@@ -32,22 +32,50 @@ app = typer.Typer(
 
 Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header.")]
 Folder = Annotated[Path, typer.Argument(help="Folder that 'sbnn fit' wrote.")]
-Target = Annotated[list[str], typer.Option("--target", help="Column to predict; may be repeated.")]
+Target = Annotated[
+    list[str],
+    typer.Option("--target", metavar="COLUMN", help="Column to predict; may be repeated."),
+]
 Features = Annotated[
-    str | None,
-    typer.Option(help="Columns to predict from, as a,b,c; all but the targets if not given."),
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns to predict from, as a,b,c; may be repeated. All others if not given.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns to leave out, such as numbers of rows or dates; may be repeated.",
+    ),
 ]
 Hidden = Annotated[
     str | None,
-    typer.Option(help="Neurons: 20, or 15,10 for two layers, or auto. A mixture if not given."),
+    typer.Option(
+        metavar="SIZES",
+        help="Neurons: 20; or 15,10 for two layers; or auto: the width of largest evidence. "
+        "If not given, two sizes that suit most tables are averaged.",
+    ),
 ]
 NoiseStd = Annotated[
     str | None,
     typer.Option(
-        "--noise-std", help="Known standard deviation of the noise (one, or one per target)."
+        "--noise-std",
+        metavar="NUMBER",
+        help="Standard deviation of the noise, where it is known: one, or one per target as 1,2. "
+        "Inferred from the data if not given.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=2**31 - 1,
+        metavar="NUMBER",
+        help="Seed of everything random: the same seed gives the same answer.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -73,6 +101,7 @@ def fit(
     data: Data,
     target: Target,
     features: Features = None,
+    exclude: Exclude = None,
     hidden: Hidden = None,
     method: Annotated[
         str,
@@ -91,9 +120,7 @@ def fit(
     with manners(debug):
         folder_path = out or Path(f"{data.stem}-fit")
         options = _options(hidden, method, noise_std, seed, len(target))
-        from sbnn import tables
-
-        frame = tables.read(data, target, _names(features))
+        frame = _read(data, target, features, exclude)
         from sbnn import folder, report
         from sbnn.report import verdict
 
@@ -140,31 +167,29 @@ def predict(
         if out is not None and out.exists() and not force:
             raise UsageProblem(f"{out} exists; add --force to replace it, or give another --out.")
         from sbnn import tables
-        from sbnn.folder import beyond_training, dumps, model_of, record, write_text
+        from sbnn.folder import beyond_training, dumps, model_of, record, with_columns, write_text
 
         found = record(model)
-        frame = tables.read(data, (), found["features"], min_rows=1)
+        table = tables.read(data, (), found["features"], min_rows=1, whole=True)
+        frame = table.numbers
         fitted = model_of(model)
         mean, std, interval = fitted.predict(frame, return_std=True, return_interval=0.95)
         n = len(frame)
-        for name, count in beyond_training(model, frame).items():
+        outside = beyond_training(model, frame)
+        for name, rows in outside.items():
             complain(
-                f"{count:,} of {n:,} rows lie outside the range that {name!r} had in the fit; "
+                f"{rows.sum():,} of {n:,} rows lie outside the range that {name!r} had in the fit; "
                 "there the prediction extrapolates."
             )
-        columns = [mean.reshape(n, -1), std.reshape(n, -1), *interval.reshape(n, -1, 2).T]
-        columns[2:] = [bound.T for bound in columns[2:]]
+        interval = interval.reshape(n, -1, 2)
+        columns = (mean.reshape(n, -1), std.reshape(n, -1), interval[..., 0], interval[..., 1])
         parts = dict(zip(("mean", "std", "lower", "upper"), columns))
         predicted = {
             name: {part: values[:, k].tolist() for part, values in parts.items()}
             for k, name in enumerate(found["targets"])
         }
         if out is not None or not as_json:
-            import pandas as pd
-
-            table = {f"{t}_{part}": v for t, p in predicted.items() for part, v in p.items()}
-            both = pd.concat([frame, pd.DataFrame(table, index=frame.index)], axis=1)
-            text = both.to_csv(index=False)
+            text = with_columns(table.whole, predicted, outside).to_csv(index=False)
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)
                 write_text(out, text)
@@ -182,6 +207,7 @@ def compare(
     data: Data,
     target: Target,
     features: Features = None,
+    exclude: Exclude = None,
     hidden: Hidden = None,
     method: Annotated[
         list[str] | None,
@@ -198,9 +224,7 @@ def compare(
     """Compare methods: scores by cross-validation, and log evidence."""
     with manners(debug):
         options = _options(hidden, "auto", noise_std, seed, len(target))
-        from sbnn import tables
-
-        frame = tables.read(data, target, _names(features))
+        frame = _read(data, target, features, exclude)
         from sbnn import comparison_table as comparison
         from sbnn import folder, validation
 
@@ -270,16 +294,14 @@ def paper(
 
 
 # -------------------------------------------------------------------------------------- options
-def _names(text: str | None) -> list[str] | None:
-    """a,b → ["a", "b"]; a name with a comma may stand in quotation marks."""
-    if text is None:
-        return None
-    import csv
+def _read(data: Path, targets, features, exclude):
+    """The numbers of a table; what was guessed about it is said."""
+    from sbnn import tables
 
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not names or "" in names:
-        raise UsageProblem(f"--features takes names of columns, as a,b,c; got {text!r}.")
-    return names
+    table = tables.read(data, targets, features or None, exclude or ())
+    if table.decimal_comma:
+        complain(f"{data}: numbers are read with a decimal comma (1,5 is one and a half).")
+    return table.numbers
 
 
 def _options(hidden, method, noise_std, seed: int, n_targets: int) -> dict[str, Any]:

@@ -269,13 +269,39 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
-def beyond_training(folder: Path, frame: pd.DataFrame) -> dict[str, int]:
-    """For each input, how many rows lie outside the range it had in the fit; none are left out."""
+def beyond_training(folder: Path, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Inputs with rows outside the range they had in the fit, and which rows: shape (n,)."""
     if not (folder / DATA).is_file():
         return {}
-    seen = pd.read_csv(folder / DATA, usecols=list(frame.columns))
+    seen = pd.read_csv(folder / DATA, index_col=0).iloc[:, : frame.shape[1]]
+    seen.columns = frame.columns  # an input may be called as the column of lines is
     outside = (frame < seen.min()) | (frame > seen.max())
-    return {str(name): int(count) for name, count in outside.sum().items() if count}
+    return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
+
+
+def with_columns(
+    table: pd.DataFrame,
+    predicted: dict[str, dict[str, list[float]]],
+    outside: dict[str, np.ndarray],
+) -> pd.DataFrame:
+    """The table as it came, then the predictions, then the inputs outside the range of the fit.
+
+    Names that the table has already are left to it: y_mean becomes y_predicted_mean.
+    """
+    taken: set[str] = set(table.columns)
+    added: dict[str, list] = {}
+    for target, parts in predicted.items():
+        start = target
+        while any(f"{start}_{part}" in taken for part in parts):
+            start += "_predicted"
+        added |= {f"{start}_{part}": values for part, values in parts.items()}
+        taken |= set(added)
+    names = [[name for name, rows in outside.items() if rows[k]] for k in range(len(table))]
+    last = "extrapolates"
+    while last in taken:
+        last += "_predicted"
+    added[last] = ["; ".join(row) for row in names]
+    return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1)
 
 
 def model_of(folder: Path) -> SparseBNNRegressor:
