@@ -297,6 +297,17 @@ def test_unknown_options_and_missing_targets_are_wrong_usage(place):
     run("dance", code=2)
 
 
+@pytest.mark.parametrize("command", ["", "fit", "predict", "compare", "report", "paper"])
+def test_help_speaks_of_columns_and_files_and_not_of_types(command):
+    text = run(*command.split(), "--help").stdout
+    assert "--help" in text
+    for programmers_word in ("list[", "<str>", "<bool>", "int range"):
+        assert programmers_word not in text
+    if command in ("fit", "compare"):
+        for word in ("--target COLUMN", "--exclude COLUMNS", "or auto", "laplace_nsbl"):
+            assert word in text
+
+
 def test_prediction_needs_a_fit_folder_and_its_columns(fitted, place):
     out, _ = fitted
     assert "has no fit.json" in run("predict", place, place / "data.csv", code=2).stderr

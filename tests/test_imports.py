@@ -19,7 +19,8 @@ ORDER = [
     *("predict", "relevance", "results", "resume", "comparison", "modes", "search"),
     *("progress", "averaging", "methods", "laplace_methods"),
     *("fitted", "scaling", "estimator", "estimator_io", "plots", "paper", "paper_report"),
-    *("tables", "validation", "folder", "report_figures", "report", "comparison_table"),
+    *("glossary", "tables", "validation", "folder", "report_figures", "report_network"),
+    *("report", "comparison_table"),
     *("terminal", "compilation_cache", "cli", "__main__"),
 ]
 # Manners that a module above may import inside a function, when they are asked for.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+import html
+import inspect
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 
 import browser
 import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn import folder, report, report_figures, validation
+from sbnn import folder, methods, report, report_figures, report_network, validation
 from sbnn.fitted import DrawsPosterior
 
 EVIL = "<script>alert(1)</script>"
@@ -104,8 +108,22 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert "95 % intervals for “y” held" in words
     assert f"“{EVIL}”" in words
     assert "Next to no influence (below 1 %): “$x^{”, “speed”." in words
-    assert "were pruned" in words
+    assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
     assert "Not verified by sampling" in words
+    own = report_figures.own_uncertainty(several)
+    assert f"own uncertainty, {report.number(float(own[0]))} for a typical row" in words
+
+
+def test_the_band_of_the_function_is_the_predicted_distribution_without_its_noise(several):
+    weights, means, stds = report_figures.function_mixture(several, several.x)
+    mean, std = several.model.predict(several.x, return_std=True)
+    np.testing.assert_allclose((weights * means).sum(axis=0), mean)
+    spread = (weights * (stds**2 + (means - mean) ** 2)).sum(axis=0)
+    # what is left is the noise, a mean over the optima that predict
+    optima = several.model._posterior.mixture.optima
+    noise = np.array([np.exp(o.log_variance) for o in optima]) * several.y.var(axis=0)
+    assert (std**2 - spread >= noise.min(axis=0) * (1 - 1e-9)).all()
+    assert (std**2 - spread <= noise.max(axis=0) * (1 + 1e-9)).all()
 
 
 def test_how_many_rows_chance_allows_is_said(several):
@@ -159,8 +177,40 @@ def test_evidence_that_had_not_settled_is_said_so(several):
     best.converged, best.history = False, [*range(20)]
     try:
         assert "still changed by up to 10" in report.unsettled(several)
+        assert report.unsettled(several) in report.cautions(several)
+        several.model._set_learned()
+        n = len(several.model.optima_)
+        assert f"of {n} optima had not converged" in report.verdict(several)[-1].text
     finally:
         best.converged, best.history = before
+        several.model._set_learned()
+    assert "had not converged" not in report.verdict(several)[-1].text
+
+
+def test_advice_is_one_that_can_be_followed_on_the_command_line(several):
+    """The messages are those of the Python functions, as they are made there."""
+    stuck = SimpleNamespace(
+        n_rejected=0, n_evaluations=9, reason="hit its cap", stages=[SimpleNamespace(correlation=1)]
+    )
+    with pytest.warns(UserWarning, match="max_moves"):
+        messages = methods._messages(stuck)
+    source = inspect.getsource(methods.nsbl)
+    messages = [*messages, *(a for a in report.ADVICE if a in source)]
+    assert len(messages) == 2
+    texts = " ".join(
+        report.cautions(replace(several, record={**several.record, "warnings": messages}))
+    )
+    assert "max_moves" not in texts
+    assert "n_particles" not in texts
+    assert texts.count("another --seed") == 2
+
+
+def test_every_word_is_explained_in_the_report_and_in_the_documentation(page):
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    docs = (Path(__file__).parent.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for word, meaning in report.GLOSSARY.items():
+        assert f"<dt>{word}</dt><dd>{meaning}</dd>" in text
+        assert f"| {word} | {meaning} |" in docs
 
 
 @pytest.mark.parametrize("method", ["standard", "nsbl"])
@@ -200,6 +250,7 @@ def test_one_input_is_shown_as_a_curve(tmp_path):
     text = report.render(fitted)
     assert "y as a function of x" in text
     assert "against each input" not in text
+    assert "#inputs" not in text
     assert "this method does not prune" in text
 
 
@@ -209,15 +260,15 @@ def test_coverage_counts_as_right_within_what_chance_allows():
 
 
 def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(several, monkeypatch):
-    graph = report_figures.network_graph(several)
+    graph = report_network.network_graph(several)
     n = several.model.network_.n_parameters
     assert len(graph["edges"]) == n == 14
     assert sum(not e["pruned"] for e in graph["edges"]) == graph["n_kept"]
     kept = [e for e in graph["edges"] if not e["pruned"]]
     assert all(0.6 <= e["width"] <= 4.6 for e in kept)
     assert all("γ = " in e["tip"] and "log α = " in e["tip"] for e in graph["edges"])
-    monkeypatch.setattr(report_figures, "MAX_PRUNED", 5)
-    large = report_figures.network_graph(several)
+    monkeypatch.setattr(report_network, "MAX_PRUNED", 5)
+    large = report_network.network_graph(several)
     assert len(large["edges"]) == graph["n_kept"]
     assert not large["all_drawn"]
 
@@ -320,7 +371,7 @@ def test_the_table_sorts_and_filters(chromium, page, several):
     assert found["up"] != found["down"]
     assert found["arrow"] == "ascending"
     assert found["names"] == list(range(14))
-    assert found["kept"] == int((~report_figures.pruned(several)).sum())
+    assert found["kept"] == int((~report_network.pruned(several)).sum())
     assert found["found"] == [True, True]
     assert found["count"] == "2 of 14 parameters"
 

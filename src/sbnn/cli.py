@@ -26,12 +26,20 @@ from sbnn.terminal import (
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Sparse Bayesian neural networks, verified against the exact evidence.",
 )
 
-Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header.")]
-Folder = Annotated[Path, typer.Argument(help="Folder that 'sbnn fit' wrote.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA.csv",
+        help="Table of numbers: CSV, TSV or Parquet; names of the columns on the first line.",
+    ),
+]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder that 'sbnn fit' wrote, with --out.")
+]
 Target = Annotated[
     list[str],
     typer.Option("--target", metavar="COLUMN", help="Column to predict; may be repeated."),
@@ -93,30 +101,47 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Sparse Bayesian neural networks, verified against the exact evidence."""
+    """Sparse Bayesian neural networks for tables of data, with honest uncertainty.
+
+    \b
+    A first session:
+      sbnn fit data.csv --target y --out model
+      sbnn predict model new.csv --out predictions.csv
+    Then open model/report.html. 'sbnn COMMAND --help' explains a command.
+    """
 
 
-@app.command()
+@app.command(short_help="Fit a network to a table and write a report.")
 def fit(
     data: Data,
     target: Target,
     features: Features = None,
     exclude: Exclude = None,
     hidden: Hidden = None,
-    method: Annotated[
-        str,
-        typer.Option(help="auto, laplace_nsbl, laplace, nsbl, standard or hierarchical."),
-    ] = "auto",
+    method: Annotated[str, typer.Option(metavar="NAME", help="One of the methods above.")] = "auto",
     noise_std: NoiseStd = None,
     seed: Seed = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write; <name of the data>-fit if not given.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder to write; DATA-fit if not given."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit a network to a table: model, scores on unseen rows, and a report to open."""
+    """Fit a network to a table: model, scores on unseen rows, and a report to open.
+
+    \b
+    Methods:
+      laplace_nsbl  prunes weights that the data do not ask for; no sampling (auto takes this)
+      laplace       the same without pruning
+      nsbl          samples, prunes and verifies; up to 30 parameters, minutes
+      standard      samples under fixed wide priors; up to 30 parameters
+      hierarchical  samples weights and their precisions together; up to 30 parameters
+    \b
+    Example:
+      sbnn fit data.csv --target strength --exclude id --out model
+    """
     with manners(debug):
         folder_path = out or Path(f"{data.stem}-fit")
         options = _options(hidden, method, noise_std, seed, len(target))
@@ -149,18 +174,24 @@ def fit(
         say(f"report: {folder_path / folder.REPORT}")
 
 
-@app.command()
+@app.command(short_help="Predict new rows with a fitted network.")
 def predict(
     model: Folder,
     data: Data,
     out: Annotated[
-        Path | None, typer.Option(help="CSV file to write; printed if not given.")
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV file to write; printed if not given."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Predict new rows: mean, standard deviation and 95 % interval of every target."""
+    """Predict new rows: mean, standard deviation and 95 % interval of every target.
+
+    All columns of DATA.csv are kept. Added are, for a target y, y_mean, y_std, and y_lower and
+    y_upper: the interval that holds a new observation, noise included, with probability 95 %.
+    The last column, extrapolates, names the inputs outside the range of the fit.
+    """
     with manners(debug):
         if out is not None and out.is_dir():
             raise UsageProblem(f"{out} is a folder; give a file with --out.")
@@ -202,7 +233,7 @@ def predict(
             say(f"{n:,} rows predicted: {out}")
 
 
-@app.command()
+@app.command(short_help="Compare methods on unseen rows of a table.")
 def compare(
     data: Data,
     target: Target,
@@ -211,17 +242,30 @@ def compare(
     hidden: Hidden = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Compare only this; may be repeated. Without: those that do not sample."),
+        typer.Option(
+            metavar="NAME",
+            help="Compare only this method; may be repeated. If not given: laplace_nsbl and "
+            "laplace, which do not sample.",
+        ),
     ] = None,
     noise_std: NoiseStd = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    folds: Annotated[
+        int,
+        typer.Option(min=2, metavar="NUMBER", help="Parts of the rows, each left out once."),
+    ] = 5,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the table (CSV, JSON).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the table (CSV, JSON).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare methods: scores by cross-validation, and log evidence."""
+    """Compare methods on rows that were left out of the fit (cross-validation).
+
+    Methods that sample (nsbl, standard, hierarchical) run once for all rows and once per fold, a
+    minute or more each: name them with --method, with a small --hidden and perhaps --folds 3.
+    """
     with manners(debug):
         options = _options(hidden, "auto", noise_std, seed, len(target))
         frame = _read(data, target, features, exclude)
@@ -266,14 +310,20 @@ def report(model: Folder, as_json: Json = False, debug: Debug = False) -> None:
             say(f"report: {path}")
 
 
-@app.command()
+@app.command(short_help="Run the study that the method comes from.")
 def paper(
-    quick: Annotated[bool, typer.Option(help="Fewer particles: minutes instead of more.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise in the data.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for results, tables, figures, report.")] = Path(
-        "paper-results"
-    ),
-    force: Annotated[bool, typer.Option(help="Recompute parts that are there already.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer particles: minutes instead of more.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Seed of the noise in the data.")
+    ] = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for results, tables, figures, report.")
+    ] = Path("paper-results"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Recompute parts that are there already.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Run the whole study: five methods on the boxcar data, tables, figures and a report."""

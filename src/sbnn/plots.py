@@ -172,8 +172,9 @@ def plot_pairs(
         for j in range(i + 1):
             ax = figure.add_subplot(grid_spec[i, j])
             ax.tick_params(labelsize=7)
-            ax.xaxis.set_major_locator(MaxNLocator(3))
-            ax.yaxis.set_major_locator(MaxNLocator(3))
+            # Pruned: a label at an edge would touch the one of the neighbour.
+            ax.xaxis.set_major_locator(MaxNLocator(4, prune="both"))
+            ax.yaxis.set_major_locator(MaxNLocator(4, prune="both"))
             ax.set_xlim(*limits[j])
             for k, (draws, colour) in enumerate(zip(samples, colours)):
                 style = "--" if k == 0 and len(samples) > 1 else "-"

@@ -8,12 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sbnn import report_figures as figures
+from sbnn import report_network as graphs
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import REPORT, Fit, write_text
+from sbnn.glossary import GLOSSARY
 from sbnn.plots import TITLES
 
 # Inputs below this share of the prediction's sensitivity are called irrelevant.
 IRRELEVANT = 0.01
+# Advice of the Python functions, and what can be done on the command line instead.
+_INSTEAD = (
+    "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
+)
+ADVICE = {
+    "; raise `max_moves`, or write the log-likelihood with jax.numpy": f". {_INSTEAD}",
+    "Raise n_particles, or do not rely on this α": f"{_INSTEAD}; or do not rely on this α",
+}
 
 
 class Sentence(NamedTuple):
@@ -52,10 +62,11 @@ def render(fitted: Fit) -> str:
         calibration=figures.calibration(fitted),
         pairs=figures.pairs(fitted),
         optimisation=figures.optimisation(fitted),
-        graph=figures.network_graph(fitted),
+        graph=graphs.network_graph(fitted),
         relevance=_relevance(fitted),
         optima=_optima(fitted),
         unsettled=unsettled(fitted),
+        glossary=GLOSSARY,
         parameters=_parameters(fitted),
         mixture_size=len(model.optima_),
         sampled=not isinstance(model._posterior, LaplacePosterior),
@@ -119,10 +130,14 @@ def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
 def _sureness(fitted: Fit, k: int) -> Sentence:
     share, n = fitted.scores["coverage_95"][k], len(fitted.held_out.rows)
     low, high = coverage_range(n)
-    noise = np.atleast_1d(fitted.model.noise_std_)[k]
+    noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
+    own = float(figures.own_uncertainty(fitted)[k])
     start = f"95 % intervals for “{fitted.targets[k]}” held {100 * share:.1f} % of {n:,} such rows"
     known = "given as" if fitted.model.noise_std is not None else "found to be"
-    end = f" The noise is {known} {number(float(noise))} (standard deviation)."
+    end = (
+        f" They contain the noise, {known} {number(noise)} (standard deviation), and the model's "
+        f"own uncertainty, {number(own)} for a typical row."
+    )
     if share < low:
         return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
     if share > high:
@@ -133,20 +148,22 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
 
 def _sparsity(fitted: Fit) -> Sentence:
     model = fitted.model
-    total, gone = model.network_.n_parameters, int(figures.pruned(fitted).sum())
+    total, gone = model.network_.n_parameters, int(graphs.pruned(fitted).sum())
     size = "-".join(map(str, model.network_.sizes))
     if np.isnan(model.relevance_).all() or model.method_used_ == "laplace":
         return Sentence("plain", f"All {total} parameters of the {size} network are kept: this "
                         "method does not prune.")  # fmt: skip
-    text = f"Of the {total} parameters of the {size} network {total - gone} are kept; "
-    text += f"{gone} were pruned: the data do not ask for them."
-    if len(model.optima_) > 1:
-        text += (
-            f" The prediction averages {len(model.optima_)} such optima, which keep "
-            f"{model.n_parameters_kept_:.0f} of {model.n_parameters_:.0f} on average."
-        )
     if gone == total:
         return Sentence("bad", f"All {total} parameters were pruned: the prediction is a constant.")
+    several = len(model.optima_) > 1
+    text = f"The best optimum, network {size}," if several else f"The {size} network"
+    text += f" keeps {total - gone} of its {total} parameters; {gone} were pruned: the data do not "
+    text += "ask for them."
+    if several:
+        text += (
+            f" The prediction averages {len(model.optima_)} optima (fits from different starts), "
+            f"which keep {model.n_parameters_kept_:.0f} of {model.n_parameters_:.0f} on average."
+        )
     return Sentence("plain", text)
 
 
@@ -175,8 +192,8 @@ def _verified(fitted: Fit) -> Sentence:
     if not run:
         return Sentence(
             "plain",
-            f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum. The "
-            "scores on unseen rows do not depend on it.",
+            f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum"
+            f"{_unconverged(fitted)}. The scores on unseen rows do not depend on it.",
         )
     value += f" ± {number(run['log_evidence_error'], 2)}"
     if run["verified"] is None:
@@ -187,6 +204,13 @@ def _verified(fitted: Fit) -> Sentence:
                         f"estimate that led there was off by {gap}.")  # fmt: skip
     return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
                     f"{gap}; the precisions α, and what was pruned, may be wrong.")  # fmt: skip
+
+
+def _unconverged(fitted: Fit) -> str:
+    if "converged" not in fitted.model.optima_:
+        return ""
+    done = fitted.model.optima_["converged"]
+    return "" if done.all() else f"; {(~done).sum()} of {len(done)} optima had not converged"
 
 
 def _list(items: list[str]) -> str:
@@ -214,28 +238,41 @@ def cautions(fitted: Fit) -> list[str]:
                 f"The noise of “{name}” ({number(float(noise[k]))}) is far above the errors on "
                 f"unseen rows ({number(float(residual[k]))}): the intervals are too wide."
             )
+    if _growth(fitted)[1] > 1:
+        out.append(unsettled(fitted))
     run = fitted.record.get("run", {})
     # A method both warns and keeps the message in its result, with the reason inside.
     told = list(dict.fromkeys([*run.get("messages", []), *fitted.record.get("warnings", [])]))
     if run and not run["converged"] and not any(run["reason"] in text for text in told):
         out.append(f"The sampler says: {run['reason']}.")
-    return [*out, *told]
+    return [*out, *(_for_the_command_line(text) for text in told)]
+
+
+def _for_the_command_line(text: str) -> str:
+    for advice, instead in ADVICE.items():
+        text = text.replace(advice, instead)
+    return text
+
+
+def _growth(fitted: Fit) -> tuple[int, float]:
+    """Optima stopped by the limit of iterations, and how far their evidence moved in ten more."""
+    posterior = fitted.model._posterior
+    if not isinstance(posterior, LaplacePosterior):
+        return 0, 0.0
+    moving = [o for o in posterior.mixture.optima if not o.converged and len(o.history) > 10]
+    return len(moving), max((abs(o.history[-1] - o.history[-11]) for o in moving), default=0.0)
 
 
 def unsettled(fitted: Fit) -> str:
-    """Whether the evidence of the optima was still growing when the iterations ended."""
-    posterior = fitted.model._posterior
-    if not isinstance(posterior, LaplacePosterior):
-        return ""
-    optima = posterior.mixture.optima
-    moving = [o for o in optima if not o.converged and len(o.history) > 10]
+    """Whether the evidence of the optima was still changing when the iterations ended."""
+    moving, growth = _growth(fitted)
     if not moving:
         return ""
-    growth = max(abs(o.history[-1] - o.history[-11]) for o in moving)
+    rough = " Evidence and pruning are rough." if growth > 1 else ""
     return (
-        f"{len(moving)} of {len(optima)} optima reached the limit of iterations first; in the last "
-        f"ten the log evidence still changed by up to {number(float(growth), 2)}, so that of "
-        "longer runs may be somewhat larger. The scores on unseen rows hold as they are."
+        f"{moving} of {len(fitted.model.optima_)} optima reached the limit of iterations before "
+        f"they had converged; in the last ten the log evidence still changed by up to "
+        f"{number(float(growth), 2)} nat.{rough} The scores on unseen rows hold as they are."
     )
 
 
@@ -260,10 +297,10 @@ def _optima(fitted: Fit) -> dict[str, Any]:
     titles = {
         "hidden_layer_sizes": "hidden",
         "log_evidence": "log evidence",
-        "log_evidence_error": "± ",
+        "log_evidence_error": "±",
         "weight": "weight",
         "share": "weight",
-        "n_kept": "kept",
+        "n_kept": "parameters kept",
         "n_parameters": "of",
         "iterations": "iterations",
         "converged": "converged",
@@ -289,12 +326,12 @@ def _optima(fitted: Fit) -> dict[str, Any]:
 
 def _parameters(fitted: Fit) -> list[dict[str, Any]]:
     """Every parameter of the best network, with plain numbers to sort by."""
-    table, gone = fitted.model.summary(), figures.pruned(fitted)
-    ends = figures._ends(fitted.model.network_)
+    table, gone = fitted.model.summary(), graphs.pruned(fitted)
+    ends = graphs.ends_of(fitted.model.network_)
     out = []
     for k, (name, row) in enumerate(table.iterrows()):
         layer, i, j = ends[k]
-        start, end = figures._node(fitted, layer, i), figures._node(fitted, layer + 1, j)
+        start, end = graphs.node_name(fitted, layer, i), graphs.node_name(fitted, layer + 1, j)
         cells = [float(row[c]) for c in ("mean", "std", "log_alpha", "relevance")]
         out.append(
             {

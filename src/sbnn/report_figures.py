@@ -1,23 +1,22 @@
-"""Figures of a fit's report: predictions, partial dependence, calibration, pairs, the network."""
+"""Figures of a fit's report: predictions, partial dependence, calibration, pairs, evidence."""
 
 from __future__ import annotations
 
 import base64
 import io
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import Fit
+from sbnn.laplace_mixture import moments, quantiles
 from sbnn.plots import BEFORE, COLOURS, DATA, TRUTH, _figure, plot_pairs
 
 N_INPUTS_SHOWN = 9
 N_PAIRS = 5
-MAX_PRUNED, MAX_EDGES, MAX_NODES = 150, 1200, 40
-PRUNED_BELOW = 0.1
 
 
 class Shown(NamedTuple):
@@ -63,6 +62,24 @@ def _columns(values: np.ndarray) -> np.ndarray:
     return values[:, None] if values.ndim == 1 else values
 
 
+def function_mixture(fitted: Fit, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, means and stds of the function itself, each (n_components, m, n_outputs).
+
+    The components are those of the predicted intervals, without the noise.
+    """
+    model = fitted.model
+    x = model._scaling.inputs(model._inputs_of(frame))
+    weights, means, stds = model._posterior.components(x, noise=False)
+    as_y = lambda values, shift: np.array([_columns(model._units(v, shift)) for v in values])
+    return weights.transpose(0, 2, 1), as_y(means, True), as_y(stds, False)
+
+
+def own_uncertainty(fitted: Fit, n_rows: int = 500) -> np.ndarray:
+    """Median over rows of the table of the std of the function, shape (n_outputs,)."""
+    rows = np.random.default_rng(0).permutation(len(fitted.x))[:n_rows]
+    return np.median(moments(*function_mixture(fitted, fitted.x.iloc[rows]))[1], axis=0)
+
+
 # ---------------------------------------------------------------------------------- predictions
 def curves(fitted: Fit) -> list[Shown]:
     """One input: the function and new observations over the range of the data and a bit beyond."""
@@ -72,17 +89,17 @@ def curves(fitted: Fit) -> list[Shown]:
     grid = np.linspace(x.min() - pad, x.max() + pad, 300)
     frame = pd.DataFrame({name: grid})
     mean, interval = fitted.model.predict(frame, return_interval=0.95)
-    draws = _by_output(fitted.model.sample_y(frame, 400, random_state=0, noise=False))
+    band = quantiles(*function_mixture(fitted, frame), (0.025, 0.975))
     mean, out = _columns(mean), []
     interval = interval[:, None, :] if interval.ndim == 2 else interval
     for k, target in enumerate(fitted.targets):
-        figure = _figure(figsize=(9, 4.4))
+        figure = _figure(figsize=(7.6, 4.2))
         ax = figure.add_subplot()
-        low, high = np.quantile(draws[:, k], [0.025, 0.975], axis=1)
         tone = colour(fitted)
         ax.fill_between(grid, *interval[:, k].T, color=tone, alpha=0.16, lw=0,
                         label="95 % of new observations")  # fmt: skip
-        ax.fill_between(grid, low, high, color=tone, alpha=0.38, lw=0, label="95 % band of f(x)")
+        ax.fill_between(grid, *band[..., k], color=tone, alpha=0.38, lw=0,
+                        label="95 % band of the function")  # fmt: skip
         ax.plot(grid, mean[:, k], color=tone, lw=1.9, label="mean")
         ax.plot(x, fitted.y[:, k], "o", color=DATA, ms=3.5, mfc="none", label="data")
         for edge in (x.min(), x.max()):
@@ -90,8 +107,9 @@ def curves(fitted: Fit) -> list[Shown]:
         _label(ax, xlabel=name, ylabel=target)
         ax.legend(frameon=False, fontsize=9)
         text = (
-            "Mean, the band that holds the function with 95 % probability, and the wider band for "
-            "new observations, noise included. Dotted lines: where the data end."
+            "Mean; the dark band holds the function with 95 % probability (the model's own "
+            "uncertainty), the light one new observations: function and noise together. Dotted "
+            "lines: where the data end."
         )
         out.append(embed(figure, f"{target} as a function of {name}", text))
     return out
@@ -133,7 +151,8 @@ def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[
             _label(ax, ylabel=target)
         text = (
             "The prediction, averaged over the rows of the table, when one input is set to a value "
-            "and the others stay; with the 95 % band of the average. Ticks: quantiles of the data."
+            "and the others stay; with the 95 % band of the average, without noise. Ticks: "
+            "quantiles of the data."
         )
         if len(fitted.features) > len(order):
             text += f" The {len(order)} most relevant of {len(fitted.features)} inputs."
@@ -158,7 +177,8 @@ def observed(fitted: Fit) -> list[Shown]:
         ends = [min(y.min(), mean.min()), max(y.max(), mean.max())]
         ax.plot(ends, ends, color=TRUTH, lw=1, ls="--")
         ax.set(xlabel="observed", ylabel="predicted")
-        ax.legend(title="95 % interval", frameon=False, fontsize=9)
+        ax.margins(y=0.08)
+        ax.legend(title="95 % interval", frameon=False, fontsize=9, loc="upper left")
         text = (
             f"Mean and 95 % interval against what was observed; {held.how}. "
             f"{missed.sum()} of {len(rows)} lie outside their interval."
@@ -176,13 +196,15 @@ def calibration(fitted: Fit) -> list[Shown]:
         pit = held.pit[:, k]
         n = len(pit)
         figure = _figure(figsize=(9, 3.5))
+        figure.get_layout_engine().set(wspace=0.08)
         left, right = figure.subplots(1, 2)
         bins = int(np.clip(n // 8, 4, 20))
         left.hist(pit, bins=np.linspace(0, 1, bins + 1), color=colour(fitted), alpha=0.75, ec="w")
         expected, spread = n / bins, 1.96 * np.sqrt(n / bins * (1 - 1 / bins))
         left.axhspan(max(expected - spread, 0), expected + spread, color=BEFORE, alpha=0.3, lw=0)
         left.axhline(expected, color=TRUTH, lw=1, ls="--")
-        left.set(xlabel="PIT: where the observation falls, 0 to 1", ylabel="rows")
+        left.set(xlabel="PIT: where the observation falls, 0 to 1", ylabel="number of rows",
+                 xlim=(0, 1))  # fmt: skip
         inside = [(np.abs(pit - 0.5) <= level / 2).mean() for level in levels]
         spread = 1.96 * np.sqrt(levels * (1 - levels) / n)
         right.fill_between(levels, levels - spread, levels + spread, color=BEFORE, alpha=0.3, lw=0)
@@ -234,11 +256,13 @@ def optimisation(fitted: Fit) -> Shown | None:
     """How the best optimum was reached."""
     run = fitted.record.get("run", {})
     if isinstance(fitted.model._posterior, LaplacePosterior):
-        history = np.asarray(fitted.model._posterior.best.history, dtype=float)
-        label, what = "log evidence (standardised units)", "Evidence iterations of the best optimum"
+        best = fitted.model._posterior.best
+        # In the units of y, as everywhere else on the page.
+        history = np.asarray(best.history) + (fitted.model.log_evidence_ - best.log_evidence)
+        label, what = "log evidence in nats", "Evidence iterations of the best optimum"
     else:
         history = np.array([s["objective"] for s in run.get("newton", []) if "objective" in s])
-        label, what = "objective", "Newton iterations of the best start"
+        label, what = "objective in nats", "Newton iterations of the best start"
     if history.ndim != 1 or len(history) < 2:
         return None
     figure = _figure(figsize=(7, 3))
@@ -250,128 +274,7 @@ def optimisation(fitted: Fit) -> Shown | None:
     ax.set_ylim(low - margin, high + margin)
     text = (
         "Of the mixture's evidence and the hyperprior; what it leads to is judged by the exact one."
-        if label == "objective"
+        if label.startswith("objective")
         else "Dips follow changes: separate precisions in place of shared ones, a neuron taken out."
     )
     return embed(figure, what, text)
-
-
-# ---------------------------------------------------------------------------------- the network
-def pruned(fitted: Fit) -> np.ndarray:
-    """Parameters the data do not ask for: α → ∞, or γ below 0.1 where it was sampled."""
-    model = fitted.model
-    if isinstance(model._posterior, LaplacePosterior):
-        return np.isinf(model.log_alpha_)
-    return np.nan_to_num(model.relevance_, nan=1.0) < PRUNED_BELOW
-
-
-def network_graph(fitted: Fit) -> dict[str, Any]:
-    """Nodes and edges of the best network in the coordinates of an SVG picture."""
-    model, sizes = fitted.model, fitted.model.network_.sizes
-    gamma = np.nan_to_num(model.relevance_, nan=1.0)
-    gone, names, summary = pruned(fitted), model.network_.names, model.summary()
-    ends = _ends(model.network_)
-    kept = [k for k in range(len(names)) if not gone[k]]
-    kept = sorted(kept, key=lambda k: -gamma[k])[:MAX_EDGES]
-    drawn = list(range(len(names))) if len(names) <= MAX_PRUNED else kept
-    layers = _drawn_nodes(sizes, [ends[k] for k in drawn])
-    # As far apart as there is room for: names of inputs need 22 units.
-    tallest = max(len(layer) for layer in layers)
-    step = 34.0 if tallest <= 20 else 22.0
-    height = max(tallest * step, 90.0) + 64
-    gap = 190.0
-    left, right = 190.0, 190.0
-    place: dict[tuple[int, int], tuple[float, float]] = {}
-    for layer, shown in enumerate(layers):
-        top = 56 + (height - 64 - step * (len(shown) - 1)) / 2 - 4
-        for row, j in enumerate(shown):
-            place[layer, j] = (left + gap * layer, top + step * row)
-    for layer in range(len(sizes) - 1):
-        place[layer, -1] = (left + gap * layer + 0.42 * gap, 24.0)
-    thick = 4.0 if len(drawn) <= 60 else 2.0
-    edges = []
-    for k in sorted(drawn, key=lambda k: (not gone[k], gamma[k])):
-        layer, i, j = ends[k]
-        if (layer, i) not in place or (layer + 1, j) not in place:
-            continue
-        row = summary.iloc[k]
-        edges.append(
-            {
-                "from": place[layer, i],
-                "to": place[layer + 1, j],
-                "pruned": bool(gone[k]),
-                "bias": i < 0,
-                "width": 1.0 if gone[k] else 0.6 + thick * float(gamma[k]),
-                "tip": f"{names[k]}: {_node(fitted, layer, i)} → {_node(fitted, layer + 1, j)}\n"
-                f"γ = {_number(model.relevance_[k])}, log α = {_number(model.log_alpha_[k])}"
-                f"{', pruned' if gone[k] else ''}\n"
-                f"value {_number(row['mean'])} ± {_number(row['std'])}",
-            }
-        )
-    starts = {edge["from"] for edge in edges}
-    nodes = [
-        {"x": at[0], "y": at[1], "kind": _kind(sizes, layer, j), "name": _node(fitted, layer, j)}
-        for (layer, j), at in place.items()
-        if j >= 0 or at in starts
-    ]
-    return {
-        "width": left + gap * (len(sizes) - 1) + right,
-        "height": height,
-        "edges": edges,
-        "nodes": nodes,
-        "n_drawn": len(edges),
-        "n_kept": int((~gone).sum()),
-        "n_parameters": len(names),
-        "all_drawn": len(drawn) == len(names),
-        "sizes": "-".join(map(str, sizes)),
-    }
-
-
-def _kind(sizes, layer: int, j: int) -> str:
-    if j < 0:
-        return "bias"
-    return {0: "input", len(sizes) - 1: "output"}.get(layer, "hidden")
-
-
-def _ends(network) -> list[tuple[int, int, int]]:
-    """(layer, from, to) of every parameter, counted from 0; a bias comes from −1."""
-    out: list[tuple[int, int, int]] = []
-    for layer, (n_in, n_out) in enumerate(zip(network.sizes, network.sizes[1:])):
-        out += [(layer, i, j) for j in range(n_out) for i in range(n_in)]
-        out += [(layer, -1, j) for j in range(n_out)]
-    return out
-
-
-def _drawn_nodes(sizes, ends) -> list[list[int]]:
-    """Per layer the nodes that are shown: all of them while few, else those with edges."""
-    counts: dict[tuple[int, int], int] = {}
-    for layer, i, j in ends:
-        for node in ((layer, i), (layer + 1, j)):
-            counts[node] = counts.get(node, 0) + 1
-    out = []
-    for layer, size in enumerate(sizes):
-        nodes = list(range(size))
-        if size > 12:
-            nodes = [j for j in nodes if (layer, j) in counts] or nodes[:1]
-            nodes = sorted(sorted(nodes, key=lambda j: -counts.get((layer, j), 0))[:MAX_NODES])
-        out.append(nodes)
-    return out
-
-
-def _node(fitted: Fit, layer: int, j: int) -> str:
-    last = len(fitted.model.network_.sizes) - 1
-    if j < 0:
-        return "1"
-    if layer == 0:
-        return fitted.features[j]
-    if layer == last:
-        return fitted.targets[j]
-    return f"neuron {j + 1}" if last == 2 else f"neuron {j + 1} of layer {layer}"
-
-
-def _number(value: float) -> str:
-    if np.isnan(value):
-        return "–"
-    if np.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.3g}".replace("-", "−")
