@@ -83,6 +83,12 @@ def test_a_fit_folder_holds_model_record_data_and_report(fitted, place):
     assert record["version"] == sbnn.__version__
     assert record["options"]["random_state"] == 0
     assert record["scores"]["z"]["rmse"] < 3
+    held = pd.read_csv(out / "held_out.csv", index_col="line")
+    data = pd.read_csv(place / "data.csv")
+    np.testing.assert_allclose(held["z_observed"], data["z"])  # line 2 is the first row
+    assert held.index.tolist() == list(range(2, 26))
+    rmse = np.sqrt(((held["z_mean"] - data["z"].to_numpy()) ** 2).mean())
+    assert rmse == pytest.approx(record["scores"]["z"]["rmse"])
     assert "5-fold cross-validation" in record["validation"]
     assert f"report: {out / 'report.html'}" in result.stdout
     assert "95 % intervals" in result.stdout
@@ -346,12 +352,29 @@ def test_methods_are_compared_on_the_same_folds(place):
 
 def test_the_comparison_is_a_table_with_the_best_density_first():
     scores = dict.fromkeys(comparison_table.COLUMNS, 0.5)
-    records = [{**scores, "method": "laplace", "nlpd": 2.0}, {**scores, "method": "nsbl"}]
+    # 4 rows, worse by 1, 2, 1, 2: mean 1.5, standard error √(1/3)/√4 = 0.289
+    densities = np.array([-0.5, -0.4, -0.6, -0.5]), np.array([-1.5, -2.4, -1.6, -2.5])
+    records = [
+        {**scores, "method": "laplace", "nlpd": 2.0, "log_density": densities[1]},
+        {**scores, "method": "nsbl", "log_density": densities[0]},
+        {
+            **scores,
+            "method": "near",
+            "nlpd": 0.6,
+            "log_density": densities[0] + [0.1, -0.3, 0.1, 0],
+        },
+    ]
     left_out = {"standard": "samples too much", "hierarchical": "samples too much"}
     found = comparison_table.summary(records, left_out, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
     lines = comparison_table.lines(found)
     assert lines[1].startswith("nsbl ")
-    assert lines[2].startswith("laplace ")
+    assert lines[2].startswith("near ")
+    assert lines[3].startswith("laplace ")
+    assert found["methods"][2]["nlpd_above_best"] == pytest.approx(1.5)
+    assert found["methods"][2]["nlpd_above_best_error"] == pytest.approx(np.sqrt(1 / 3) / 2)
+    assert "Best on unseen rows, by NLPD: nsbl." in lines
+    assert "laplace is worse by 1.5 ± 0.3 nat per row: more than chance." in lines
+    assert "No clear difference from nsbl: near (below 2 standard errors)." in lines
     assert "50.0 %" in lines[1]
     assert "left out: standard, hierarchical (samples too much)" in lines
 

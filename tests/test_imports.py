@@ -13,10 +13,10 @@ SOURCE = Path(sbnn.__file__).parent
 # From the top down. `progress` stands below what it shows, and is imported only when it is shown.
 ORDER = [
     *("_float64", "executors", "likelihood", "identity", "datasets", "network", "priors"),
-    *("gaussian", "problem", "regression", "evaluator", "moves", "checkpoint", "tmcmc"),
+    *("gaussian", "target", "problem", "regression", "evaluator", "moves", "checkpoint", "tmcmc"),
     *("mixture", "evidence", "optimise", "laplace", "refine", "hierarchical"),
-    *("gauss_newton", "laplace_optimum", "laplace_mixture", "sparse_laplace"),
-    *("predict", "relevance", "results", "resume", "comparison", "modes", "search"),
+    *("gauss_newton", "laplace_optimum", "laplace_pruning", "laplace_mixture", "sparse_laplace"),
+    *("predict", "relevance", "results", "loading", "resume", "comparison", "modes", "search"),
     *("progress", "averaging", "methods", "laplace_methods"),
     *("fitted", "scaling", "estimator", "estimator_io", "plots", "paper", "paper_report"),
     *("glossary", "tables", "validation", "folder", "report_figures", "report_network"),

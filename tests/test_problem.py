@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -296,3 +298,27 @@ def test_the_public_names_are_found_and_others_are_not():
     assert {"Problem", "network_problem", "standard", "load", "datasets"} <= set(dir(sbnn))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = sbnn.nonsense
+
+
+def test_a_jax_function_that_cannot_be_traced_is_warned_of():
+    def three(theta):
+        a, b, c = theta
+        return -jnp.sum(jnp.stack([a, b, c]) ** 2)
+
+    def model(theta):
+        return theta[:3] * jnp.arange(3.0) if theta[0] > 0 else theta[:3]
+
+    def plain(theta):
+        return -(float(theta[0]) ** 2) - float(theta[1]) ** 2
+
+    flat = {"a": Normal(), "b": Normal()}
+    with pytest.warns(UserWarning, match=r"cannot trace it with 2 parameters.*one name per param"):
+        assert sbnn.Problem(three, names=["a", "b"], priors=flat).black_box
+    with pytest.warns(UserWarning, match="cannot trace it"):
+        sbnn.Problem.from_model(model, np.ones(3), names=["a", "b"], noise_std=1.0, priors=flat)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sbnn.Problem(plain, names=["a", "b"], priors=flat).black_box
+        assert sbnn.Problem(three, names=["a", "b"], priors=flat, black_box=True).black_box
+        three_priors = {**flat, "c": Normal()}
+        assert not sbnn.Problem(three, names=["a", "b", "c"], priors=three_priors).black_box

@@ -17,6 +17,7 @@ from helpers import assert_within_errors, gaussian_problem, keys
 
 import sbnn
 from sbnn.priors import Custom, Normal
+from sbnn.relevance import prune
 
 X_NEW = np.linspace(-3, 3, 7)
 
@@ -180,6 +181,57 @@ def test_a_users_function_is_not_stored_and_its_absence_is_said(tmp_path):
         loaded.modes()
 
 
+def line_problem(slope=2.0, priors=None, names=("a", "b"), y=(0.1, 1.9, 4.2, 5.8)):
+    x, y = np.arange(4.0), np.array(y)
+
+    def model(theta):
+        return theta[0] * x * slope + theta[1]
+
+    return sbnn.Problem.from_model(model, y, names=names, noise_std=0.5, ard=names, priors=priors)
+
+
+def test_a_users_problem_given_when_loading_is_checked_and_works_again(tmp_path):
+    result = sbnn.nsbl(line_problem(), key=keys(1)[0], n_particles=200)
+    path = tmp_path / "line.nc"
+    result.save(path)
+    with pytest.raises(ValueError, match=r"sbnn\.load\(path, problem=problem\)"):
+        sbnn.load(path).prune()
+    again = sbnn.load(path, problem=line_problem())
+    assert again.prune().names == result.prune().names
+    np.testing.assert_array_equal(again.prune().phi, result.prune().phi)
+    box = {"a": sbnn.priors.Uniform(-5.0, 5.0)}
+    for other, what in (
+        (line_problem(slope=2.1), "log-likelihoods of the first draws"),
+        (line_problem(priors=box), "priors differ"),
+        (line_problem(names=("a", "c")), "names differ"),
+        (line_problem(y=(0.1, 1.9, 4.2, 5.9)), "data differ"),
+    ):
+        with pytest.raises(ValueError, match=f"not the one of .*{what}"):
+            sbnn.load(path, problem=other)
+    with pytest.raises(TypeError, match=r"must be an sbnn\.Problem"):
+        sbnn.load(path, problem=lambda theta: 0.0)
+
+
+def test_what_is_printed_can_be_read(small_result):
+    x, y = sbnn.datasets.boxcar(n=10)
+    problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
+    assert repr(problem) == (
+        "<sbnn problem: 1-3-1 network (tanh), 10 rows; 10 parameters, 10 of them ARD; "
+        "noise std 0.5>"
+    )
+    assert "noise std inferred" in repr(sbnn.network_problem(x, y, (3,)))
+    assert repr(line_problem()) == (
+        "<sbnn problem: 2 parameters (a, b), 2 of them ARD; JAX log-likelihood>"
+    )
+    gamma = np.ones(problem.n_parameters)
+    gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all that neuron 2 has
+    pruned = prune(problem, np.ones((5, 10)), gamma, 0.1)
+    assert repr(pruned) == (
+        "<sbnn pruned: 2 of 10 parameters are zero (W[1][2,1], W[2][1,2]); 1 neuron(s) removed, "
+        "leaving a 1-2-1 network>"
+    )
+
+
 def test_a_network_with_a_users_own_prior_is_loaded_without_its_problem(tmp_path, small_result):
     import jax
 
@@ -200,13 +252,20 @@ def test_saving_is_whole_or_not_at_all(small_result, tmp_path, monkeypatch):
 
     monkeypatch.setattr(xr.DataTree, "to_netcdf", fails)
     with pytest.raises(OSError, match="disk full"):
-        small_result.save(path)
+        small_result.save(path, overwrite=True)
     assert path.read_text() == "precious"
     assert os.listdir(tmp_path) == ["result.nc"]
 
 
+def test_a_file_is_not_replaced_unasked(small_result, saved):
+    before = saved.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        small_result.save(saved)
+    assert saved.read_bytes() == before
+
+
 def test_a_saved_file_can_be_read_by_others_and_replaces_an_older_one(small_result, saved):
-    small_result.save(saved)
+    small_result.save(saved, overwrite=True)
     assert stat.S_IMODE(saved.stat().st_mode) == 0o644
     assert [p.name for p in saved.parent.iterdir()] == ["result.nc"]
 

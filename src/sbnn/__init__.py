@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "load": "sbnn.results",
+    "load": "sbnn.loading",
     "standard": "sbnn.methods",
     "nsbl": "sbnn.methods",
     "hierarchical": "sbnn.methods",
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from sbnn.comparison import compare
     from sbnn.estimator import SparseBNNRegressor
     from sbnn.laplace_methods import laplace, laplace_nsbl
+    from sbnn.loading import load
     from sbnn.methods import hierarchical, nsbl, standard
     from sbnn.problem import Problem
     from sbnn.regression import network_problem
-    from sbnn.results import load
 
 
 def __getattr__(name: str):

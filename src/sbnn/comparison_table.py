@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sbnn import __version__
 from sbnn.estimator import SAMPLING
 from sbnn.folder import dumps, whole_folder, write_text
@@ -16,8 +18,10 @@ from sbnn.tables import TableError
 FILES = frozenset({"compare.csv", "compare.json"})
 COLUMNS = {
     "method": "method",
-    "rmse": "RMSE",
     "nlpd": "NLPD",
+    "nlpd_above_best": "above best",
+    "nlpd_above_best_error": "±",
+    "rmse": "RMSE",
     "crps": "CRPS",
     "coverage_95": "in 95 %",
     "width_95": "width",
@@ -27,10 +31,14 @@ COLUMNS = {
     "seconds": "seconds",
 }
 NOTES = (
-    "Scores: rows left out of the fit that predicts them, the same folds for all methods; lower is",
-    "better. Log evidence: of all rows; Laplace's estimate of the best optimum for laplace and",
-    "laplace_nsbl, at its maximum over α for nsbl, so it does not rank these against one another.",
+    "Scores are for rows left out of the fit that predicts them, the same for all methods. NLPD:",
+    "mean negative log predictive density, in nats; lower is better, as for RMSE, CRPS and width.",
+    "in 95 %: share of rows inside their 95 % interval. kept, of: parameters, means over optima.",
+    "Log evidence is of all rows, in nats. It does not rank methods against one another: that of",
+    "laplace and laplace_nsbl is an estimate at the best optimum, that of nsbl its maximum over α.",
 )
+# A difference above so many standard errors is called one; 2 leaves it to chance once in twenty.
+CLEAR = 2.0
 
 
 def choose(
@@ -53,8 +61,48 @@ def choose(
     return [m for m in reasons if m not in left_out], left_out
 
 
+def against_best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records by NLPD, best first, with how far each is above the best and the error of that.
+
+    dᵢ = log p_best(yᵢ) − log p(yᵢ) over the rows i: mean d, and its standard error std(d)/√n. Rows
+    differ far more than methods do, so the pairing matters.
+    """
+    ranked = sorted(records, key=lambda r: r["nlpd"])
+    out = []
+    for record in ranked:
+        kept = {name: value for name, value in record.items() if name != "log_density"}
+        difference = np.asarray(ranked[0]["log_density"]) - np.asarray(record["log_density"])
+        kept["nlpd_above_best"] = float(difference.mean())
+        error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else np.nan
+        kept["nlpd_above_best_error"] = float(error)
+        out.append(kept)
+    return out
+
+
+def verdict(methods: Sequence[dict[str, Any]]) -> list[str]:
+    """What is best on unseen rows, by what, and whether by more than chance."""
+    if len(methods) < 2:
+        return []
+    best = methods[0]["method"]
+    clear = [m for m in methods[1:] if m["nlpd_above_best"] > CLEAR * m["nlpd_above_best_error"]]
+    alike = [m["method"] for m in methods[1:] if m not in clear]
+    out = [f"Best on unseen rows, by NLPD: {best}."]
+    for m in clear:
+        out.append(
+            f"{m['method']} is worse by {m['nlpd_above_best']:.2g} ± "
+            f"{m['nlpd_above_best_error']:.1g} nat per row: more than chance."
+        )
+    if alike:
+        out.append(
+            f"No clear difference from {best}: {', '.join(alike)} (below {CLEAR:.0f} standard "
+            "errors)."
+        )
+    return out
+
+
 def summary(records, left_out, data, targets, inputs, options, folds, n_rows) -> dict[str, Any]:
     """Everything that is printed or written."""
+    methods = against_best(records)
     return {
         "version": __version__,
         "data": Path(data).name,
@@ -63,13 +111,14 @@ def summary(records, left_out, data, targets, inputs, options, folds, n_rows) ->
         "features": list(inputs),
         "options": {k: v for k, v in options.items() if k != "method"},
         "folds": folds,
-        "methods": sorted(records, key=lambda r: r["nlpd"]),
+        "methods": methods,
+        "verdict": verdict(methods),
         "left_out": left_out,
     }
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The table as aligned text, best NLPD first."""
+    """The table as aligned text, best NLPD first, and what it says."""
     rows = [list(COLUMNS.values())]
     rows += [[_cell(name, record[name]) for name in COLUMNS] for record in found["methods"]]
     widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
@@ -77,6 +126,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths)))
         for row in rows
     ]
+    out += found["verdict"]
     for why in dict.fromkeys(found["left_out"].values()):
         names = [method for method, reason in found["left_out"].items() if reason == why]
         out.append(f"left out: {', '.join(names)} ({why})")
@@ -92,6 +142,8 @@ def _cell(name: str, value: Any) -> str:
         return f"{100 * value:.1f} %"
     if name in ("n_parameters", "n_parameters_kept"):
         return f"{value:.0f}"
+    if name.startswith("nlpd_above_best"):
+        return f"{value:.2g}"
     return f"{value:.2f}" if name in ("log_evidence", "seconds") else f"{value:.4g}"
 
 

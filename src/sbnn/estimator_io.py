@@ -11,6 +11,7 @@ import pandas as pd
 from sbnn import __version__
 from sbnn.estimator import SparseBNNRegressor
 from sbnn.fitted import KINDS, Posterior
+from sbnn.laplace_mixture import Trial
 from sbnn.results import FORMAT, write_tree
 from sbnn.scaling import Scaling
 
@@ -32,7 +33,6 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
         "feature_relevance_std": estimator.feature_relevance_std_,
     }
     names = getattr(estimator, "feature_names_in_", None)
-    path = estimator.width_path_
     metadata = {
         "kind": KIND,
         "version": __version__,
@@ -43,7 +43,7 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
         "method_used": estimator.method_used_,
         "method_reason": estimator.method_reason_,
         "log_evidence": estimator.log_evidence_,
-        "width_path": None if path is None else path.to_dict("list"),
+        "trials": estimator.trials_.to_dict("list"),
     }
     return arrays, metadata
 
@@ -66,15 +66,18 @@ def from_parts(arrays, metadata, posterior: Posterior | None = None) -> SparseBN
     estimator.method_used_ = metadata["method_used"]
     estimator.method_reason_ = metadata["method_reason"]
     estimator.log_evidence_ = metadata["log_evidence"]
-    path = metadata["width_path"]
-    estimator.width_path_ = None if path is None else pd.DataFrame(path)
+    trials = metadata.get("trials", {})
+    families = [tuple(map(tuple, family)) for family in trials.get(Trial._fields[0], [])]
+    estimator.trials_ = pd.DataFrame(
+        list(zip(families, trials.get(Trial._fields[1], []))), columns=Trial._fields
+    )
     estimator.feature_relevance_ = arrays["feature_relevance"]
     estimator.feature_relevance_std_ = arrays["feature_relevance_std"]
     estimator._set_learned()
     return estimator
 
 
-def save(estimator: SparseBNNRegressor, path) -> None:
+def save(estimator: SparseBNNRegressor, path, overwrite: bool = False) -> None:
     """Write one NetCDF file, whole or not at all."""
     import xarray as xr
 
@@ -85,7 +88,7 @@ def save(estimator: SparseBNNRegressor, path) -> None:
     }
     attributes = {"sbnn_format": FORMAT, "sbnn": json.dumps(metadata), "creation_library": "sbnn"}
     tree = {"/": xr.Dataset(attrs=attributes), "estimator": xr.Dataset(data)}
-    write_tree(xr.DataTree.from_dict(tree), path)
+    write_tree(xr.DataTree.from_dict(tree), path, overwrite)
 
 
 def from_tree(tree: xr.DataTree, metadata: dict[str, Any]) -> SparseBNNRegressor:

@@ -12,7 +12,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import pandas as pd
 
 from sbnn import __version__
 from sbnn.estimator import SAMPLING, SparseBNNRegressor
-from sbnn.results import load as load_model
+from sbnn.loading import load as load_model
 from sbnn.tables import TableError
 from sbnn.validation import HeldOut, held_out
 
@@ -29,6 +29,17 @@ MODEL, FIT, DATA, HELD_OUT, REPORT = (
     "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
 )  # fmt: skip
 FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
+# Fields of `HeldOut`, and what their columns are called after the target's name.
+HELD_OUT_COLUMNS = {
+    "y": "observed",
+    "mean": "mean",
+    "std": "std",
+    "lower": "lower",
+    "upper": "upper",
+    "pit": "pit",
+    "log_density": "log_density",
+    "crps": "crps",
+}
 FORMAT = 1
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
@@ -240,13 +251,11 @@ def save(fitted: Fit, folder: Path) -> None:
     fitted.model.save(folder / MODEL)
     fitted.data.to_csv(folder / DATA)
     write_text(folder / FIT, dumps(fitted.record) + "\n")
-    values = asdict(fitted.held_out)
-    columns = {"row": values.pop("rows")}
-    how = values.pop("how")
-    assert how == fitted.record["validation"]
-    for name, value in values.items():
-        for k in range(len(fitted.targets)):
-            columns[f"{name}_{k + 1}"] = value[:, k]
+    held = fitted.held_out
+    columns = {"line": fitted.data.index[held.rows]}
+    for name, title in HELD_OUT_COLUMNS.items():
+        for k, target in enumerate(fitted.targets):
+            columns[f"{target}_{title}"] = getattr(held, name)[:, k]
     pd.DataFrame(columns).to_csv(folder / HELD_OUT, index=False)
 
 
@@ -334,9 +343,13 @@ def _tables(folder: Path, found: dict[str, Any]) -> tuple[pd.DataFrame, HeldOut]
     data = pd.read_csv(folder / DATA, index_col=0, **exact)
     data.columns = pd.Index([*found["features"], *found["targets"]])
     table = pd.read_csv(folder / HELD_OUT, **exact)
-    names = ("y", "mean", "std", "lower", "upper", "pit", "log_density", "crps")
-    arrays = {
-        name: np.column_stack([table[f"{name}_{k + 1}"] for k in range(len(found["targets"]))])
-        for name in names
-    }
-    return data, HeldOut(found["validation"], table["row"].to_numpy(), **arrays)
+    n = len(found["targets"])
+    if table.shape[1] != 1 + n * len(HELD_OUT_COLUMNS):
+        raise ValueError(f"{table.shape[1]} columns of predictions")
+    rows = data.index.get_indexer(table.iloc[:, 0])
+    if (rows < 0).any():
+        raise ValueError(f"predictions of lines that {DATA} does not have")
+    # By their places: a target may be called as it likes.
+    values = table.iloc[:, 1:].to_numpy(dtype=float).reshape(len(table), -1, n)
+    arrays = {name: values[:, k] for k, name in enumerate(HELD_OUT_COLUMNS)}
+    return data, HeldOut(found["validation"], rows, **arrays)

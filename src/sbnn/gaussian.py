@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 
 import jax
 import jax.numpy as jnp
@@ -40,11 +43,15 @@ def around_model(
     return function, (y, np.ones(y.shape)), names + added, given, shape is not None
 
 
-def traced_shape(model: Callable, n: int) -> tuple[int, ...] | None:
+def traced_shape(
+    model: Callable, n: int, function: Callable | None = None
+) -> tuple[int, ...] | None:
     """Shape of model(θ) as JAX sees it, found without numbers; None where JAX cannot trace it.
 
     An answer that does not carry the tracer along was made outside JAX (by a file or a program
-    that was handed the tracer's text, say): that is a black box too.
+    that was handed the tracer's text, say): that is a black box too. A function that uses JAX and
+    cannot be traced is warned of: most likely it has a mistake. `function` is the user's own, where
+    `model` is made of it.
     """
     traced = False
 
@@ -56,9 +63,34 @@ def traced_shape(model: Callable, n: int) -> tuple[int, ...] | None:
 
     try:
         shape = shape_of(watched, n)
-    except Exception:
+    except Exception as error:
+        if _uses_jax(function or model):
+            reason = (str(error).strip() or "no message").splitlines()[0]
+            warnings.warn(
+                f"The function uses JAX, but JAX cannot trace it with {n} parameters "
+                f"({type(error).__name__}: {reason}). It is called as plain Python: slowly and "
+                "without gradients. Correct it (has it one name per parameter?), or say "
+                "black_box=True.",
+                stacklevel=4,
+            )
         return None
     return shape if traced else None
+
+
+def _uses_jax(function: Callable) -> bool:
+    """Whether the function itself names a module of JAX."""
+    function = getattr(function, "func", function)  # functools.partial
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    names = {*code.co_names, *code.co_freevars}
+    reached = {**inspect.getclosurevars(function).nonlocals, **function.__globals__}
+    return any(
+        isinstance(reached.get(name), ModuleType)
+        and reached[name].__name__.partition(".")[0] == "jax"
+        for name in names
+    )
 
 
 @float64

@@ -16,12 +16,13 @@ import pandas as pd
 
 from sbnn import __version__, datasets, laplace_methods, methods
 from sbnn.checkpoint import CheckpointError
+from sbnn.loading import load
 from sbnn.network import Network
 from sbnn.predict import coverage, crps_draws, nlpd, rmse
 from sbnn.priors import Hyperprior
 from sbnn.refine import exact_evidence, savage_dickey
 from sbnn.regression import NetworkProblem, network_problem
-from sbnn.results import Orbit, Result, load
+from sbnn.results import Orbit, Result
 
 NOISE_STD = 0.5
 METHODS = ("standard", "nsbl", "hierarchical", "laplace", "laplace_nsbl")
@@ -123,7 +124,7 @@ def run(
         if result is None:
             say(f"[{index}/{len(parts) + 1}] {name}: running")
             result = _continue(compute, folder / f"{name}.checkpoint", say)
-            result.save(path)
+            result.save(path, overwrite=True)
             shutil.rmtree(folder / f"{name}.checkpoint", ignore_errors=True)
             say(f"[{index}/{len(parts) + 1}] {name}: {result.seconds:.0f} s, {result!r}")
         else:

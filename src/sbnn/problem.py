@@ -29,39 +29,7 @@ from sbnn.priors import (
     resolve_priors,
     select_names,
 )
-
-
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["data", "prior"],
-    meta_fields=["log_likelihood", "rapid"],
-)
-@dataclass(frozen=True)
-class Target:
-    """What a sampler needs: log-likelihood (data, φ of shape (n, d)) → (n,), and a joint prior.
-
-    The function is static and the numbers are leaves, so that a second problem of the same shape
-    reuses the compiled sampler. `rapid`, where there is one, is the same function for many φ whose
-    derivatives nobody asks for.
-    """
-
-    data: Any
-    prior: JointPrior
-    log_likelihood: Callable
-    rapid: Callable | None = None
-
-    def evaluate(self, phi):
-        """Log-likelihood of each row, −inf wherever the function gave NaN or +inf."""
-        return _finite_or_impossible(self.log_likelihood(self.data, phi))
-
-    def evaluate_rapidly(self, phi):
-        """The same for walks, which need no derivatives."""
-        function = self.log_likelihood if self.rapid is None else self.rapid
-        return _finite_or_impossible(function(self.data, phi))
-
-
-def _finite_or_impossible(value):
-    return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
+from sbnn.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +203,14 @@ class Problem:
                 f"array of shape {shape[1:]}. Sum over the data inside it."
             )
 
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:6]) + (", …" if len(self.names) > 6 else "")
+        kind = "black box" if self.black_box else "JAX"
+        return (
+            f"<sbnn problem: {self.n_parameters} parameters ({shown}), {int(self.ard.sum())} of "
+            f"them ARD; {kind} log-likelihood>"
+        )
+
     @property
     def n_parameters(self) -> int:
         return len(self.names)
@@ -316,6 +292,7 @@ class Problem:
             "ard": self.ard.tolist(),
             "bound": self.bound,
             "black_box": self.black_box,
+            "data": self.data_fingerprint(),
         }
 
     def data_fingerprint(self) -> str | None:
@@ -336,7 +313,7 @@ def _evaluate(target: Target, phi):
 def _is_traceable(function: Callable, n: int, data: Any) -> bool:
     """Whether JAX can trace the function, found out without running it on numbers."""
     one = function if data is None else lambda theta: function(theta, data)
-    return traced_shape(one, n) is not None
+    return traced_shape(one, n, function) is not None
 
 
 def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key) -> Symmetry | None:

@@ -44,6 +44,16 @@ class NetworkProblem(Problem):
         sigma = np.ones(network.n_outputs) if self.noise_std is None else self.noise_std
         self.data = (x, y, sigma)
 
+    def __repr__(self) -> str:
+        size = "-".join(map(str, self.network.sizes))
+        noise = (
+            "inferred" if self.noise_std is None else ", ".join(f"{s:.4g}" for s in self.noise_std)
+        )
+        return (
+            f"<sbnn problem: {size} network ({self.network.activation}), {len(self.x)} rows; "
+            f"{self.n_parameters} parameters, {int(self.ard.sum())} of them ARD; noise std {noise}>"
+        )
+
     @functools.cached_property
     def _batched(self) -> Callable:
         return self.function

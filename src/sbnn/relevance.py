@@ -68,6 +68,16 @@ class Pruned(NamedTuple):
     problem: Problem
     small_phi: np.ndarray
 
+    def __repr__(self) -> str:
+        gone, total = len(self.names), self.phi.shape[1]
+        text = f"<sbnn pruned: {gone} of {total} parameters are zero"
+        if gone:
+            text += f" ({', '.join(self.names[:6])}{', …' if gone > 6 else ''})"
+        if self.network is not None:
+            text += f"; {len(self.neurons)} neuron(s) removed, leaving a "
+            text += f"{'-'.join(map(str, self.network.sizes))} network"
+        return text + ">"
+
 
 def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: float) -> Pruned:
     """Zero what is irrelevant (γ < threshold) and drop the neurons that no longer matter."""

@@ -1,11 +1,10 @@
-"""Results: what every method returns; summaries, predictions, the ArviZ tree, save and load."""
+"""Results: what every method returns; summaries, predictions, the ArviZ tree, files."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,9 +13,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
-from sbnn.network import Network
 from sbnn.predict import check_inputs, push_forward
-from sbnn.priors import prior_from_json
 from sbnn.problem import Problem
 from sbnn.regression import NetworkProblem
 
@@ -45,7 +42,7 @@ class Result:
     ----------
     method : str
     problem : Problem
-        None after loading a problem whose function is not stored.
+        None after loading a problem whose function is not stored; see `sbnn.load`.
     phi : ndarray, shape (n_draws, n_parameters)
         Equally weighted posterior draws.
     log_likelihood : ndarray, shape (n_draws,)
@@ -194,7 +191,10 @@ class Result:
         from sbnn.relevance import prune
 
         if self.problem is None:
-            raise ValueError("Pruning needs the problem, which is not stored in this file.")
+            raise ValueError(
+                "Pruning needs the problem, which is not stored in this file; give it when "
+                "loading: sbnn.load(path, problem=problem)."
+            )
         return prune(self.problem, self.phi, self._relevance(), threshold)
 
     @property
@@ -214,7 +214,10 @@ class Result:
         from sbnn.modes import find_orbits
 
         if self.problem is None:
-            raise ValueError("Modes need the problem's function, which is not stored in files.")
+            raise ValueError(
+                "Modes need the problem's function, which is not stored in files; give it when "
+                "loading: sbnn.load(path, problem=problem)."
+            )
         return find_orbits(self, n_starts)
 
     def datatree(self) -> xr.DataTree:
@@ -280,9 +283,12 @@ class Result:
             "version": self.version,
         }
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write one NetCDF file, whole or not at all."""
-        write_tree(self.datatree(), path)
+    def save(self, path: str | os.PathLike, overwrite: bool = False) -> None:
+        """Write one NetCDF file, whole or not at all; `sbnn.load` reads it.
+
+        A file that is there already is replaced only if `overwrite` says so.
+        """
+        write_tree(self.datatree(), path, overwrite)
 
     def equals(self, other: Result) -> bool:
         """Whether two results hold the same numbers, bit by bit."""
@@ -290,9 +296,13 @@ class Result:
         return self._metadata() == other._metadata() and mine.identical(theirs)
 
 
-def write_tree(tree: xr.DataTree, path: str | os.PathLike) -> None:
+def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> None:
     """Write one NetCDF file, whole or not at all."""
     path = Path(path)
+    if path.exists() and not overwrite:
+        raise FileExistsError(
+            f"{str(path)!r} exists; give another name, save with overwrite=True, or delete it."
+        )
     descriptor, temporary = tempfile.mkstemp(dir=path.parent or ".", suffix=".nc.part")
     os.close(descriptor)
     try:
@@ -304,94 +314,8 @@ def write_tree(tree: xr.DataTree, path: str | os.PathLike) -> None:
         raise
 
 
-def load(path: str | os.PathLike) -> Any:
-    """Read what `Result.save` or `SparseBNNRegressor.save` wrote. No code in it is ever run."""
-    import xarray as xr
-
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"No file {str(path)!r}.")
-    if path.is_dir():
-        inside = sorted(p.name for p in path.glob("*.nc"))
-        hint = f"give {str(path / inside[0])!r}" if inside else "give a file that `save` wrote"
-        raise IsADirectoryError(f"{str(path)!r} is a folder; {hint}.")
-    try:
-        with xr.open_datatree(path, engine="h5netcdf") as opened:
-            tree = opened.load()
-        metadata = json.loads(tree.attrs["sbnn"]) if "sbnn" in tree.attrs else None
-        found = int(tree.attrs.get("sbnn_format", -1))
-    except Exception as error:
-        raise ValueError(
-            f"{str(path)!r} is not a readable sbnn result (damaged, truncated or of another "
-            f"kind): {type(error).__name__}."
-        ) from None
-    if metadata is None:
-        raise ValueError(f"{str(path)!r} is a NetCDF file, but not one that sbnn wrote.")
-    if found != FORMAT:
-        raise ValueError(
-            f"{str(path)!r} has format {found}; this version of sbnn reads {FORMAT}. "
-            "Use the version that wrote it."
-        )
-    try:
-        if metadata.get("kind") == "SparseBNNRegressor":
-            from sbnn.estimator_io import from_tree
-
-            return from_tree(tree, metadata)
-        return _from_tree(tree, metadata)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{str(path)!r} is incomplete or was altered: {error}.") from None
-
-
-def _from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
-    learned = tree.children.get("learned")
-    tables = {
-        name: pd.DataFrame({str(c): np.asarray(node[str(c)]) for c in node.data_vars})
-        for name, node in (tree["history"].children.items() if "history" in tree.children else ())
-    }
-    optima = tables.pop("optima", None)
-    description = metadata["description"]
-    problem = None
-    if "sizes" in description:
-        problem = _rebuild(
-            description, np.asarray(tree["constant_data/X"]), np.asarray(tree["observed_data/y"])
-        )
-    metadata = {**metadata, "key": tuple(metadata["key"]), "messages": tuple(metadata["messages"])}
-    arrays = tree["arrays"].data_vars if "arrays" in tree.children else {}
-    phi = np.asarray(tree["posterior/phi"])[0]
-    log_likelihood = np.asarray(tree["sample_stats/log_likelihood"])[0]
-    expected = (len(log_likelihood), len(description["names"]))
-    if phi.shape != expected:
-        raise ValueError(f"the draws have shape {phi.shape}; expected {expected}")
-    return Result(
-        problem=problem,
-        phi=phi,
-        log_likelihood=log_likelihood,
-        log_alpha=_learned(learned, "log_alpha"),
-        relevance=_learned(learned, "relevance"),
-        optima=optima,
-        history=tables,
-        arrays={str(name): np.asarray(value) for name, value in arrays.items()},
-        **metadata,
-    )
-
-
 def _plain(value: Any) -> Any:
     """NumPy's scalars and arrays as JSON knows them."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{value!r} cannot be stored in a result's settings.")
-
-
-def _learned(node, name: str) -> np.ndarray | None:
-    return np.asarray(node[name]) if node is not None and name in node else None
-
-
-def _rebuild(description: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> NetworkProblem | None:
-    if any(p["kind"] == "Custom" for p in description["priors"]):
-        return None
-    names = description["names"]
-    priors = {n: prior_from_json(p) for n, p in zip(names, description["priors"])}
-    ard = [n for n, a in zip(names, description["ard"]) if a]
-    network = Network(tuple(description["sizes"]), description["activation"])
-    noise = description["noise_std"]
-    return NetworkProblem(network, x, y, noise, priors, ard, description["bound"], None)

@@ -19,9 +19,10 @@ from sbnn import __version__
 from sbnn._float64 import as_key, key_data
 from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint, Folder
 from sbnn.identity import problem_identity, value_hash
+from sbnn.loading import load
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem
-from sbnn.results import Result, load
+from sbnn.results import Result
 
 F = TypeVar("F", bound=Callable[..., Result])
 

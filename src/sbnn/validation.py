@@ -172,14 +172,17 @@ def compare_methods(
     on_fold: Callable[[int, int], None] | None = None,
     on_stage: Callable[[Any], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Evidence on all rows and cross-validated scores on the same folds, one record per method."""
+    """Evidence on all rows and cross-validated scores on the same folds, one record per method.
+
+    The `log_density` of a record has one entry per row, the same rows for all methods.
+    """
     out = []
-    for method in methods:
+    for place, method in enumerate(methods, start=1):
         mine = {**options, "method": method}
         if method in SAMPLING and on_stage is not None:
             mine["method_options"] = {"progress": on_stage}
         make = lambda mine=mine: SparseBNNRegressor(**mine)
-        step(f"{method}: all {len(y):,} rows")
+        step(f"method {place} of {len(methods)}, {method}: all {len(y):,} rows")
         started = time.perf_counter()
         model = make().fit(x, _targets(y))
         seconds = time.perf_counter() - started
@@ -198,6 +201,7 @@ def compare_methods(
                 "n_parameters_kept": model.n_parameters_kept_,
                 "seconds": seconds,
                 "scores_per_target": held.scores(),
+                "log_density": held.log_density.mean(axis=1),
             }
         )
     return out

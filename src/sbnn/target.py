@@ -1,0 +1,46 @@
+"""What a sampler needs of a problem, in a form that JAX compiles once per shape."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from sbnn.priors import JointPrior
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["data", "prior"],
+    meta_fields=["log_likelihood", "rapid"],
+)
+@dataclass(frozen=True)
+class Target:
+    """What a sampler needs: log-likelihood (data, φ of shape (n, d)) → (n,), and a joint prior.
+
+    The function is static and the numbers are leaves, so that a second problem of the same shape
+    reuses the compiled sampler. `rapid`, where there is one, is the same function for many φ whose
+    derivatives nobody asks for.
+    """
+
+    data: Any
+    prior: JointPrior
+    log_likelihood: Callable
+    rapid: Callable | None = None
+
+    def evaluate(self, phi):
+        """Log-likelihood of each row, −inf wherever the function gave NaN or +inf."""
+        return _finite_or_impossible(self.log_likelihood(self.data, phi))
+
+    def evaluate_rapidly(self, phi):
+        """The same for walks, which need no derivatives."""
+        function = self.log_likelihood if self.rapid is None else self.rapid
+        return _finite_or_impossible(function(self.data, phi))
+
+
+def _finite_or_impossible(value):
+    return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
