@@ -237,10 +237,12 @@ def test_a_black_box_runs_without_gradients(method):
     problem = sbnn.Problem(
         plain_numpy, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, black_box=True
     )
+    # Without gradients γ is one minus a ratio of variances: its error is √(2/N), here 0.06.
+    n_particles = 500 if method == "nsbl" else 60
     options = {"n_starts": 2, "average": False} if method == "nsbl" else {"max_moves": 40}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = getattr(sbnn, method)(problem, key=keys(1)[0], n_particles=60, **options)
+        result = getattr(sbnn, method)(problem, key=keys(1)[0], n_particles=n_particles, **options)
     assert abs(result.phi[:, 0].mean() - 1.0) < 0.2
     assert result.n_evaluations > 0
     if method == "nsbl":

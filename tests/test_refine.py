@@ -198,6 +198,35 @@ def test_the_ascent_prunes_what_the_evidence_can_do_without():
     assert optimum.objective - reached.objective < 0.6
 
 
+def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
+    """Every parameter is tried; the two that the data ask for are back as they were."""
+    problem, mixture = linear()
+    monkeypatch.setattr(refine, "WON_BACK", 1e6)
+    cold = np.zeros(3)
+    start = refine.exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    plain = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
+    ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=0.5)
+    assert ascent.pruned == (2,)
+    assert ascent.n_evaluations > plain.n_evaluations
+    optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
+    reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
+    assert optimum.objective - reached.objective < 0.6
+    # Not undone (all may be paid for), every one of them is pruned.
+    ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=1e6)
+    assert sorted(ascent.pruned) == [0, 1, 2]
+
+
+def test_what_was_pruned_before_keeps_its_precision():
+    problem, _ = linear()
+    away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed, and held away
+    start = refine.exact_evidence(problem, away, keys(1)[0], n_particles=500)
+    held = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0], pruned=(1,))
+    free = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0])
+    assert held.log_alpha[1] == 9.0
+    assert held.pruned == (1,)
+    assert free.log_alpha[1] < 5.0
+
+
 def test_every_step_keeps_half_of_the_particles_effective():
     phi = posterior_draws(np.zeros(3), 1000, 74)
     fraction, log_weights = refine._shorten(phi, np.zeros(3), np.array([5.0, 5.0, 5.0]))

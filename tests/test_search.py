@@ -58,19 +58,28 @@ def test_a_search_says_what_it_does_and_counts(from_a_wrong_mixture):
     assert found.n_evaluations > 0
 
 
-def candidate(evidence: float, gamma) -> search.Candidate:
+def candidate(evidence: float, gamma, gap: float = 0.0) -> search.Candidate:
     exact = TmcmcResult(None, evidence, 0.1, (), 0, 0, True, "")
     gamma = np.asarray(gamma, dtype=float)
-    return search.Candidate("made", np.zeros(len(gamma)), 0.0, evidence, exact, (), gamma)
+    return search.Candidate("made", np.zeros(len(gamma)), 0.0, evidence + gap, exact, (), gamma)
 
 
 def test_ranking_is_by_exact_evidence_and_the_sparser_of_equals():
     dense, sparse = candidate(-10.0, [1, 1, 1]), candidate(-10.3, [1, 1, 0])
     poor = candidate(-12.0, [1, 0, 0])
-    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.5)
+    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
     assert [r.exact.log_evidence for r in ranked] == [-10.3, -10.0, -12.0]
-    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.0)
+    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.0, tolerance=1.0)
     assert [r.exact.log_evidence for r in ranked] == [-10.0, -10.3, -12.0]
+
+
+def test_an_unverified_optimum_gives_way_unless_it_is_clearly_better():
+    verified = candidate(-10.8, [1, 1, 1])
+    close, far = candidate(-10.0, [1, 1, 0], gap=2.0), candidate(-9.0, [1, 1, 0], gap=2.0)
+    ranked = search._rank([close, verified], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
+    assert ranked[0] is verified
+    ranked = search._rank([far, verified], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
+    assert ranked[0] is far
 
 
 def study_net(**options):

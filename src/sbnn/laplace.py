@@ -226,7 +226,10 @@ def box_log_alpha(problem: Problem) -> np.ndarray:
 def find_modes(
     problem: Problem, log_alpha: np.ndarray, rng: np.random.Generator, n_starts: int
 ) -> list[Mode]:
-    """Modes from random starts, best Laplace evidence first."""
+    """Modes from random starts, best Laplace evidence first, each once.
+
+    Two of the same evidence are one mode, found twice or as its mirror image.
+    """
     modes = []
     for _ in range(n_starts):
         start = random_start(problem, rng)
@@ -234,7 +237,10 @@ def find_modes(
             modes.append(climb(problem, log_alpha, start))
     if not modes:
         raise ValueError("No start had a finite log-likelihood; check the function and the priors.")
-    return sorted(modes, key=lambda m: -m.log_evidence)
+    modes.sort(key=lambda m: -m.log_evidence)
+    evidences = np.array([m.log_evidence for m in modes])
+    distinct = np.append(True, -np.diff(evidences) > 1e-5)
+    return [m for m, kept in zip(modes, distinct) if kept]
 
 
 class SparseMode(NamedTuple):

@@ -171,7 +171,7 @@ def nsbl(
     mixture: str | GaussianMixture = "kde",
     hyperprior: Hyperprior | None = None,
     n_starts: int = 12,
-    sparsify: float = 0.5,
+    sparsify: float = 0.75,
     tolerance: float = 1.0,
     average: bool = True,
     progress: Progress = False,

@@ -68,6 +68,7 @@ class Ascent(NamedTuple):
     n_evaluations: int
     converged: bool
     reason: str
+    pruned: tuple[int, ...] = ()  # positions among the ARD parameters
 
 
 def particle_derivatives(
@@ -129,6 +130,15 @@ class _Carrier:
     @property
     def phi(self) -> np.ndarray:
         return self.particles.phi[:, self.problem.ard]
+
+    @property
+    def state(self) -> tuple[np.ndarray, Particles, float]:
+        """Where it is: what has to be put back to undo steps."""
+        return self.log_alpha, self.particles, self.log_evidence
+
+    @state.setter
+    def state(self, state: tuple[np.ndarray, Particles, float]) -> None:
+        self.log_alpha, self.particles, self.log_evidence = state
 
     def step(self, step: np.ndarray) -> float:
         """Go along `step`, shortened to keep the ESS; return the fraction of it that was gone."""
@@ -196,6 +206,7 @@ def ascend(
     max_steps: int = 60,
     tolerance: float = 0.02,
     sparsify: float = 0.0,
+    pruned: tuple[int, ...] = (),
     evaluate: Evaluate | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Ascent:
@@ -207,25 +218,32 @@ def ascend(
     zero are noise and are not followed. Ends when the step promises less than `tolerance` twice
     in a row.
 
-    With `sparsify` above zero, what the evidence can do without is then pruned: every neuron (or,
-    without a network, parameter) whose removal is predicted to cost less than `sparsify` nats in
-    total (by its posterior density at zero, Savage–Dickey) is led to the pruned end of its log α,
-    where α is set by the hyperprior. Differences below one nat are not worth more than a bare
-    mention (Kass & Raftery 1995): of two α that the data cannot tell apart, the sparser one is
-    the answer.
+    With `sparsify` above zero, what the evidence can do without is then pruned: the neuron (or,
+    without a network, parameter) whose removal promises to be cheapest, by its posterior density at
+    zero (Savage–Dickey), is led to the pruned end of its log α, where α is set by the hyperprior,
+    and the rest climbs again. If `sparsify` nats in total pay for it, it stays pruned and the next
+    one is tried; if not, all is as before. Differences below one nat are not worth more than a bare
+    mention (Kass & Raftery 1995): of two α that the data cannot tell apart, the sparser one is the
+    answer. What an earlier ascent has `pruned` keeps its α.
     """
     carrier = _Carrier(problem, log_alpha, start, key, move, max_moves, evaluate, checkpoint)
     steps: list[AscentStep] = []
-    converged = _climb(carrier, hyperprior, steps, max_steps, tolerance, np.zeros(0, dtype=int))
+    converged = _climb(carrier, hyperprior, steps, max_steps, tolerance, pruned)
     if sparsify > 0:
         best = carrier.log_evidence
-        pruned: list[int] = []
-        while (unit := _dispensable(carrier, hyperprior, pruned, best, sparsify)) is not None:
-            pruned += unit.tolist()
-            _lead(carrier, hyperprior, unit, steps)
-            converged = _climb(
-                carrier, hyperprior, steps, max_steps, tolerance, np.array(pruned, dtype=int)
-            )
+        tried = list(pruned)
+        while (unit := _dispensable(carrier, hyperprior, tried, best, sparsify)) is not None:
+            tried += unit.tolist()
+            before = carrier.state
+            held = (*pruned, *unit.tolist())
+            trial: list[AscentStep] = []
+            _lead(carrier, hyperprior, unit, trial)
+            converged = _climb(carrier, hyperprior, trial, max_steps, tolerance, held)
+            if carrier.log_evidence < best - sparsify:
+                carrier.state = before
+                continue
+            pruned = held
+            steps += trial
     reason = (
         f"the next step promises less than {tolerance} nat"
         if converged
@@ -239,12 +257,14 @@ def ascend(
         carrier.n_evaluations,
         converged,
         reason,
+        pruned,
     )
 
 
-def _climb(carrier: _Carrier, hyperprior, steps, max_steps, tolerance, held: np.ndarray) -> bool:
+def _climb(carrier: _Carrier, hyperprior, steps, max_steps, tolerance, held) -> bool:
     """Newton steps until nothing is gained; parameters in `held` (pruned ones) stay."""
     quiet = 0
+    held = np.array(held, dtype=int)
     for _ in range(max_steps):
         gradient, error, hessian = particle_derivatives(carrier.phi, carrier.log_alpha, hyperprior)
         significant = np.abs(gradient) > 2 * error
@@ -303,14 +323,19 @@ def savage_dickey(phi: np.ndarray, log_alpha: np.ndarray) -> np.ndarray:
     return log_posterior - 0.5 * log_alpha
 
 
-def _dispensable(carrier, hyperprior, pruned, best, budget) -> np.ndarray | None:
-    """The unit (positions among the ARD parameters) cheapest to remove, if within budget."""
+# How much the others may win back, in nats, when they climb again after a removal: one that
+# promises to cost more than the budget and this is not tried.
+WON_BACK = 2.0
+
+
+def _dispensable(carrier, hyperprior, tried, best, budget) -> np.ndarray | None:
+    """The unit (positions among the ARD parameters) cheapest to remove, if it is worth a trial."""
     left = budget - max(0.0, best - carrier.log_evidence)
     ratios = savage_dickey(carrier.phi, carrier.log_alpha)
     level = _pruned_level(carrier, hyperprior)
-    best_unit, best_ratio = None, -left
+    best_unit, best_ratio = None, -left - WON_BACK
     for gate, unit in prunable_units(carrier.problem):
-        if np.isin(unit, pruned).any() or (carrier.log_alpha[gate] >= level[gate] - 0.5).all():
+        if np.isin(unit, tried).any() or (carrier.log_alpha[gate] >= level[gate] - 0.5).all():
             continue
         ratio = float(ratios[gate].sum())
         if ratio > best_ratio:

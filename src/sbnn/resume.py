@@ -73,7 +73,7 @@ def resumable(method: F) -> F:
             bound.arguments["checkpoint"] = Checkpoint(folder)
             result = method(*bound.args, **bound.kwargs)
             result = dataclasses.replace(result, seconds=folder.seconds)
-            folder.finish(result.save)
+            folder.finish(lambda path: result.save(path, overwrite=True))
             return result
         finally:
             folder.close()
