@@ -15,18 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sbnn import sparse_laplace
+from sbnn.families import families
 from sbnn.fitted import DrawsPosterior, LaplacePosterior, Posterior
 from sbnn.gauss_newton import ACTIVATIONS
-from sbnn.laplace_mixture import moments, quantiles
+from sbnn.laplace_mixture import Trial, moments, quantiles
 from sbnn.scaling import Scaling
 
 SAMPLING = ("nsbl", "standard", "hierarchical")
 METHODS = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
 MAX_SAMPLED = 30  # parameters up to which sampling is feasible
-# One and two hidden layers are mixed: either alone scores worse. Wider where rows can pay for it.
-DEFAULT_WIDTHS: tuple[tuple[int, ...], ...] = ((20,), (15, 10))
-WIDE, MANY_ROWS = ((40,), (20, 10)), 2000
-DEFAULT_SAMPLED: tuple[int, ...] = (3,)
 
 
 class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -39,9 +36,10 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
         Widths of the hidden layers. "default" mixes one and two hidden layers, (20,) and (15, 10),
-        above 2,000 rows (40,) and (20, 10), or takes (3,) where a sampling method is asked for;
-        "auto" lets the evidence choose the width; with a list of tuples, the starts are shared
-        between the architectures.
+        above 2,000 rows (40,) and (20, 10); up to 500 rows it tries few neurons as well, (3,) and
+        (6,), and the evidence chooses. "auto" lets it choose between all of these and (12,) with
+        (8, 6). Either takes (3,) where a sampling method is asked for. With a list of tuples, the
+        starts are shared between the architectures.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
     method : {"auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace"}
@@ -76,7 +74,14 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     optima_ : DataFrame
         The optima of the mixture, best first.
     n_parameters_, n_parameters_kept_ : float
-        In total and after pruning, averaged over the optima.
+        Weights and biases in total, and those left after pruning that have a way to the output;
+        whole numbers for each optimum (`optima_`), here their mean over the optima. In the
+        estimator returned by `compact` both count what is stored.
+    trials_ : DataFrame
+        The families of hidden widths that were tried and the best log evidence each had reached
+        when one of them was chosen, for y in its own units.
+    messages_ : list of str
+        What the reader of the results should know, such as optima that have not converged.
     result_ : Result
         What the sampling method returned (not kept by pickle and `save`).
 
@@ -126,17 +131,17 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         noise = self._known_noise()
         self._scaling = Scaling.of(np.asarray(X, dtype=float), targets)
         x_t, y_t = self._scaling.training(np.asarray(X, dtype=float), targets)
-        architectures = self._architectures(len(y))
+        architectures = families(self.hidden_layer_sizes, len(y), self.method in SAMPLING)
         self.method_used_, self.method_reason_ = self._choose(architectures)
         variance = None if noise is None else (noise / self._scaling.y_scale) ** 2
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._posterior: Posterior
-        self.width_path_: pd.DataFrame | None = None
+        self.trials_ = pd.DataFrame(columns=Trial._fields)
         if self.method_used_ in SAMPLING:
             value = self._fit_sampling(x_t, y_t, variance, architectures, seed)
         else:
             value = self._fit_laplace(x_t, y_t, variance, architectures, seed)
-        self.log_evidence_ = value - len(y) * float(np.log(self._scaling.y_scale).sum())
+        self.log_evidence_ = value - self._log_units(len(y))
         self._set_learned()
         self._set_feature_relevance(x_t, seed)
         return self
@@ -160,12 +165,10 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         # One BLAS thread per start: the matrices are too small to be shared with profit.
         with threadpool_limits(limits=1, user_api="blas"):
-            if architectures is None:
-                width, path = sparse_laplace.choose_width(models, rng, options["n_threads"])
-                self.width_path_ = pd.DataFrame(path, columns=["width", "log_evidence"])
-                architectures = sparse_laplace.widths_around(width)
-            mixture = sparse_laplace.fit(models(architectures), rng, **options)
+            mixture = sparse_laplace.fit(list(map(models, architectures)), rng, **options)
         self._posterior = LaplacePosterior.of(mixture)
+        self.trials_ = pd.DataFrame(mixture.trials, columns=Trial._fields)
+        self.trials_["log_evidence"] -= self._log_units(y_t.shape[1])
         return float(mixture.optima[0].log_evidence)
 
     def _fit_sampling(self, x_t, y_t, variance, architectures, seed) -> float:
@@ -174,7 +177,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         network = regression.network_problem(
             np.ascontiguousarray(x_t.T),
             np.ascontiguousarray(y_t.T),
-            hidden_layer_sizes=architectures[0],
+            hidden_layer_sizes=architectures[0][0],
             activation=self._activation,
             noise_std=None if variance is None else np.sqrt(variance),
         )
@@ -191,6 +194,10 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         return float(result.log_evidence)
 
+    def _log_units(self, n_rows: int) -> float:
+        """What the log density of n standardised rows exceeds that of the rows by."""
+        return n_rows * float(np.log(self._scaling.y_scale).sum())
+
     def _set_learned(self) -> None:
         """Public attributes that follow from the posterior."""
         posterior = self._posterior
@@ -200,6 +207,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.noise_std_ = float(noise[0]) if self._flat else noise
         self.n_parameters_kept_, self.n_parameters_ = posterior.counts
         self.optima_ = posterior.table()
+        self.messages_ = posterior.messages()
 
     def _set_feature_relevance(self, x_t, seed) -> None:
         rng = np.random.default_rng([seed, 1])
@@ -235,35 +243,12 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"`noise_std` must be finite and above zero; got {self.noise_std!r}.")
         return np.broadcast_to(noise.ravel(), (self.n_outputs_,))
 
-    def _architectures(self, n_rows: int) -> list[tuple[int, ...]] | None:
-        """A list of hidden widths; None lets the evidence choose."""
-        sizes = self.hidden_layer_sizes
-        if isinstance(sizes, str):
-            if sizes == "auto" and self.method not in SAMPLING:
-                return None
-            if sizes in ("default", "auto"):
-                wide = list(WIDE if n_rows > MANY_ROWS else DEFAULT_WIDTHS)
-                return [DEFAULT_SAMPLED] if self.method in SAMPLING else wide
-        elif isinstance(sizes, Integral):
-            sizes = [(int(sizes),)]
-        elif isinstance(sizes, list | tuple | np.ndarray):
-            nested = len(sizes) > 0 and all(isinstance(s, list | tuple) for s in sizes)
-            sizes = [tuple(s) for s in sizes] if nested else [tuple(sizes)]
-        if isinstance(sizes, list) and all(
-            isinstance(w, Integral) and int(w) >= 1 for s in sizes for w in s
-        ):
-            return [tuple(int(w) for w in s) for s in sizes]
-        raise ValueError(
-            "`hidden_layer_sizes` must be 'default', 'auto', a width, a tuple of widths ≥ 1, or a "
-            f"list of such tuples; got {self.hidden_layer_sizes!r}."
-        )
-
     def _choose(self, architectures) -> tuple[str, str]:
         """The method and the reason for it."""
         if self.method != "auto":
-            if self.method in SAMPLING and len(architectures) > 1:
+            if self.method in SAMPLING and len(architectures[0]) > 1:
                 raise ValueError(
-                    f"method={self.method!r} takes one architecture; got {len(architectures)}. "
+                    f"method={self.method!r} takes one architecture; got {len(architectures[0])}. "
                     "Give one tuple, or use method='laplace_nsbl'."
                 )
             return self.method, "asked for"
@@ -369,7 +354,12 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return pd.DataFrame({**columns, "relevance": self.relevance_}, index=index)
 
     def compact(self) -> SparseBNNRegressor:
-        """A fitted estimator with the pruned, smaller networks and the same predictions."""
+        """A fitted estimator with the pruned, smaller networks and the same predictions.
+
+        Neurons without a way to the output are cut out, and weights that move no prediction at the
+        training inputs (mean or standard deviation) are dropped, all of them together by less
+        than 0.3 % of its standard deviation. `n_parameters_` counts the connections stored.
+        """
         from sbnn.estimator_io import from_parts, parts
 
         check_is_fitted(self)

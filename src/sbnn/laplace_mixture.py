@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from sbnn.gauss_newton import Array, forward, jacobian
 from sbnn.laplace_optimum import LOG_2PI, Linearised, Model, Optimum
+
+
+class Trial(NamedTuple):
+    """Hidden widths of a family of architectures, and the best log evidence it reached on trial."""
+
+    hidden_layer_sizes: tuple[tuple[int, ...], ...]
+    log_evidence: float
 
 
 @dataclass(frozen=True)
@@ -26,15 +34,18 @@ class SparseMixture:
         The p of the local weights w_k(x) ∝ w_k v_k(x)^−p used in predictions: an optimum that is
         unsure at x has less say there. With p = 1 the mean is the inverse-variance combination of
         the optima; p = 0 is the plain mixture.
+    trials : tuple of Trial
+        The families of architectures that were compared, in the order given.
     """
 
     optima: tuple[Optimum, ...]
     weights: Array
     precision_power: float = 1.0
+    trials: tuple[Trial, ...] = ()
 
 
 def merge(
-    models: Sequence[Model], optima: Sequence[Optimum], log_tol: float = 0.1, fit_tol: float = 0.05
+    pairs: Sequence[tuple[Model, Optimum]], log_tol: float = 0.1, fit_tol: float = 0.05
 ) -> list[tuple[Model, Optimum]]:
     """Drop near-duplicates and sort by evidence.
 
@@ -46,7 +57,7 @@ def merge(
     kept: list[tuple[Model, Optimum]] = []
     fits: list[Array] = []
     # Of two twins the sparser one stays.
-    for model, opt in sorted(zip(models, optima), key=lambda pair: len(pair[1].active)):
+    for model, opt in sorted(pairs, key=lambda pair: len(pair[1].active)):
         f = forward(opt.phi, model.x_t, opt.layout, opt.activation)
         scale = np.exp(-0.5 * opt.log_variance)[:, None]
         same = any(

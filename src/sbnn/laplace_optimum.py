@@ -1,4 +1,4 @@
-"""One sparse Laplace optimum: Levenberg–Marquardt, evidence updates of α and σ², verified pruning.
+"""One sparse Laplace optimum: its evidence, Levenberg–Marquardt steps, updates of α and σ².
 
     log p(D|α, σ²) ≈ log p(D|φ*) − ½ φ*ᵀAφ* + ½ Σ log α − ½ log|H|,   H = Σ JᵀJ/σ² + A,
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import linalg
 
 from sbnn.gauss_newton import (
     Array,
@@ -18,7 +17,6 @@ from sbnn.gauss_newton import (
     Pass,
     Precision,
     backward_pass,
-    cholesky,
     forward_pass,
     layer_slices,
 )
@@ -94,7 +92,7 @@ class Optimum:
     log_evidence : float
         Gauss–Newton log evidence, hyperprior not included.
     converged : bool
-        Whether the evidence had stopped changing when the iteration ended.
+        Whether the evidence had stopped rising when the iteration ended.
     history : list of float
         Log evidence after every iteration.
     precision : Precision or None
@@ -226,7 +224,7 @@ def lm_step(
     return lin, 0.0
 
 
-def _update(model, opt, lin, precision, groups, step) -> None:
+def update(model, opt, lin, precision, groups, step) -> None:
     """Damped MacKay updates αᵢ = (γᵢ + 2s)/(φᵢ² + 2r) and σ² = Σr²/(N − Σγ), in place."""
     gamma = precision.relevance()
     active = opt.active
@@ -251,17 +249,6 @@ def _update(model, opt, lin, precision, groups, step) -> None:
     opt.log_variance = opt.log_variance + np.clip(target - opt.log_variance, -1.0, 1.0)
 
 
-def removal_gain(precision: Precision, u: Array, index: Array) -> float:
-    """Change of the linearised log evidence when the weights S = `index` are removed.
-
-    −½ (log|C_SS| + u_Sᵀ C_SS⁻¹ u_S) with C = B⁻¹ and u = A^½ φ*; for one weight this is Tipping
-    and Faul's −½ (log α − log(α + s) + q²/(α + s)).
-    """
-    factor = cholesky(precision.covariance(index))
-    z = linalg.solve_triangular(factor, u[index], lower=True)
-    return float(-np.log(np.diag(factor)).sum() - 0.5 * z @ z)
-
-
 def relax(model: Model, opt: Optimum, steps: int) -> tuple[Linearised, Precision]:
     """A few LM steps at fixed α and σ², and the evidence there."""
     lin = Linearised(model, opt)
@@ -271,76 +258,6 @@ def relax(model: Model, opt: Optimum, steps: int) -> tuple[Linearised, Precision
             break
     opt.log_evidence, precision = log_evidence(model, opt, lin)
     return lin, precision
-
-
-def prune(model, opt, lin, precision, fraction: float, steps: int = 3):
-    """Try to remove weights whose evidence optimum is α = ∞; kept if the evidence is no lower.
-
-    Candidates have q² < s, that is u² < C(1 − C): their own evidence rises as α → ∞. The removal is
-    carried out, relaxed by a few LM steps and *verified*: for large sets the linearised gain is
-    worth little (trusted without a check it destroys a network in a few rounds).
-
-    Returns
-    -------
-    opt, lin, precision, accepted
-        The better state, and whether weights were removed.
-    """
-    gamma = precision.relevance()
-    u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
-    c = np.clip(1.0 - gamma, 1e-12, 1.0)
-    free = model.free(opt.active)
-    unseen = free & (opt.layout.unseen | ~lin.jac.any(axis=(1, 2)))
-    candidates = np.flatnonzero(free & ((u * u < c * gamma) | unseen))
-    if not len(candidates):
-        return opt, lin, precision, False
-    gain = -np.log(c[candidates]) - u[candidates] ** 2 / c[candidates]
-    visible = np.where(unseen[candidates], -1.0, np.abs(gain))  # least visible first
-    n_removed = max(int(unseen.sum()), 1, int(fraction * len(u)))
-    new = opt.without(opt.active[candidates[np.argsort(visible)[:n_removed]]])
-    new_lin, new_precision = relax(model, new, steps)
-    if new.log_evidence >= opt.log_evidence - 1e-3:
-        return new, new_lin, new_precision, True
-    return opt, lin, precision, False
-
-
-def evolve(
-    model: Model,
-    opt: Optimum,
-    n_iter: int,
-    groups: Array | None = None,
-    step: float = 0.5,
-    tol: float = 0.05,
-    warm_up: int = 0,
-) -> Optimum:
-    """Alternate one LM step with one damped update of α and σ²; every third time try to prune.
-
-    Parameters
-    ----------
-    groups : array of int, shape (d,), optional
-        Weights of one group share one α, and none is pruned.
-    tol : float
-        Converged when the log evidence moved by less than `tol` over the last 10 iterations.
-    warm_up : int
-        Iterations before α and σ² are updated: a network that has not yet found its job looks like
-        noise, and with few rows the updates would make it so.
-    """
-    opt = opt.copy()
-    lin, fraction, start = Linearised(model, opt), 0.1, len(opt.history)
-    for it in range(n_iter):
-        lin, _ = lm_step(model, opt, lin)
-        opt.log_evidence, precision = log_evidence(model, opt, lin)
-        if groups is None and it % 3 == 2:
-            opt, lin, precision, accepted = prune(model, opt, lin, precision, fraction)
-            fraction = min(fraction * 1.5, 0.3) if accepted else max(fraction / 3.0, 1e-3)
-        opt.history.append(opt.log_evidence)
-        opt.iterations += 1
-        recent = opt.history[start:][-10:]
-        if len(recent) == 10 and np.ptp(recent) < tol:
-            opt.converged = groups is None
-            break
-        if warm_up <= it < n_iter - 1:
-            _update(model, opt, lin, precision, groups, step)
-    return opt
 
 
 def initial(model: Model, rng: np.random.Generator) -> Optimum:

@@ -8,18 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sbnn.gauss_newton import Array, layer_slices, n_parameters
-from sbnn.laplace_mixture import SparseMixture, loo_log_density, merge, mixture_weights
-from sbnn.laplace_optimum import (
-    Linearised,
-    Model,
-    Optimum,
-    evolve,
-    initial,
-    layer_groups,
-    log_evidence,
-    removal_gain,
-)
+from sbnn.laplace_mixture import SparseMixture, Trial, loo_log_density, merge, mixture_weights
+from sbnn.laplace_optimum import Model, Optimum, initial, layer_groups, log_evidence
+from sbnn.laplace_pruning import evolve, neuron_members, remove_neurons
 
 __all__ = ["SMALL", "Model", "Optimum", "SparseMixture", "fit", "neuron_members"]
 
@@ -27,13 +18,22 @@ __all__ = ["SMALL", "Model", "Optimum", "SparseMixture", "fit", "neuron_members"
 # first updates would take the whole signal for noise (30 rows, 56 weights: log evidence −31 without
 # it, +3 with it). 5 to 15 do as well.
 WARM_UP = 8
+# Sparse iterations after which families of architectures are compared. The evidence of the shared
+# stage would not do: it prefers few neurons even where pruned wide networks are far better.
+TRIAL = 30
+TIE = 3.0  # nats, a Bayes factor of 20: less is no strong evidence for the larger networks
+# Weights kept up to which every neuron is tried: each try costs a re-convergence.
+FEW_WEIGHTS = 60
 # Options of `fit` for networks of a few dozen weights, where every optimum can be converged and
 # every neuron be tried.
 SMALL: dict[str, Any] = {"iterations": 300, "tol": 1e-3, "race": 1.0, "keep": 0.5}
 
 
+Start = tuple[Model, Optimum, np.random.Generator]
+
+
 def fit(
-    models: Model | Sequence[Model],
+    models: Model | Sequence[Model] | Sequence[Sequence[Model]],
     rng: np.random.Generator,
     n_starts: int = 16,
     group_iterations: int = 60,
@@ -53,16 +53,20 @@ def fit(
 
     Parameters
     ----------
-    models : Model or sequence of Model
-        Several architectures on the same data share the starts evenly.
+    models : Model, sequence of Model, or sequence of such sequences
+        Several architectures on the same data share the starts evenly. Of several sequences, the
+        families, each has its starts, and the one of the best evidence after `TRIAL` sparse
+        iterations stays, the earlier one if it is within `TIE`: give the smaller networks first.
+        Wide networks need not find the narrow ones' optima: where few neurons suffice, many share
+        one job and their optima stay redundant and poor.
     rng : numpy.random.Generator
     n_starts : int
-        In total.
+        Of each family.
     group_iterations, iterations : int
         Iterations with one α per weight matrix and bias vector, then with one α per weight and
         pruning. The shared stage finds a good dense fit; α per weight from a random start prune
-        before the network has found its job. None: 40, and up to 200 below 300 rows, where pruning
-        takes more of them and each is cheap.
+        before the network has found its job. None: 40, and up to 300 below 300 rows, where pruning
+        takes more of them and each is cheap. An optimum that has converged stops earlier.
     race, keep : float
         Fraction of the starts of each architecture that go on after a third of the first stage, and
         of these that are kept in the end, by evidence.
@@ -70,8 +74,8 @@ def fit(
         Damping of the update of log α; change of the log evidence over ten iterations that counts
         as converged.
     neuron_moves : int or None
-        Neurons tried per round of `remove_neurons`; None: all in networks of up to 60 weights, else
-        none (each move costs a re-convergence, and large networks are pruned weight by weight).
+        Neurons tried per round of `remove_neurons`; None: all where up to `FEW_WEIGHTS` are left,
+        else none.
     weighting : str
         See `mixture_weights`.
     max_rows : int
@@ -93,37 +97,45 @@ def fit(
     >>> len(mixture.optima[0].active) < 7
     True
     """
-    models = [models] if isinstance(models, Model) else list(models)
-    starts: list[tuple[Model, Optimum, np.random.Generator]] = []
-    for m, model in enumerate(models):
-        count = max(1, n_starts // len(models) + (m < n_starts % len(models)))
-        starts += [(model, initial(model, stream), stream) for stream in rng.spawn(count)]
+    families = _families(models)
+    starts: list[Start] = []
+    for family in families:
+        for m, model in enumerate(family):
+            count = max(1, n_starts // len(family) + (m < n_starts % len(family)))
+            starts += [(model, initial(model, stream), stream) for stream in rng.spawn(count)]
     first = group_iterations // 3
+    n_out, n = starts[0][0].y_t.shape
     if iterations is None:
-        iterations = round(40 * min(max(300 / models[0].x_t.shape[1], 1.0), 5.0))
+        iterations = round(40 * min(max(300 / n, 1.0), 7.5))
+    on_all = iterations // 2 if max_rows // n_out < n else 0
+    pruning = iterations - on_all if sparse else 0
+    trial = pruning if len(families) == 1 else min(TRIAL, pruning)
 
-    def begin(start):
+    def begin(start: Start) -> Start:
         model, opt, stream = start
         return model, _dense(model, opt, stream, first, step, tol, max_rows), stream
 
-    def go_on(start):
+    def go_on(start: Start) -> Start:
         model, opt, stream = start
         opt = _dense(model, opt, stream, group_iterations - first, step, tol, max_rows)
-        return model, _sparse(model, opt, iterations if sparse else 0, step, tol, max_rows), stream
+        if on_all and sparse:
+            opt = evolve(model.single(), opt, on_all, layer_groups(model.sizes), step, tol)
+        # On all rows: a subset would cut what the others ask for.
+        return model, evolve(model, opt, trial, None, step, tol), stream
 
-    starts = _best(models, _map(begin, starts, n_threads), race)
-    starts = _best(models, _map(go_on, starts, n_threads), keep)
-    kept = [(model, opt) for model, opt, _ in starts]
-
-    def finish(pair: tuple[Model, Optimum]) -> Optimum:
-        model, opt = pair
+    def finish(start: Start) -> tuple[Model, Optimum]:
+        model, opt, _ = start
+        if not opt.converged:
+            opt = evolve(model, opt, pruning - trial, None, step, tol)
         tries = neuron_moves if sparse else 0
         if tries is None:
-            tries = len(neuron_members(model.sizes)) if n_parameters(model.sizes) <= 60 else 0
-        return remove_neurons(model, opt, iterations, tries, step, tol) if tries else opt
+            tries = len(neuron_members(model.sizes)) if len(opt.active) <= FEW_WEIGHTS else 0
+        return model, remove_neurons(model, opt, pruning, tries, step, tol) if tries else opt
 
-    finished = _map(finish, kept, n_threads)
-    distinct = merge([model for model, _ in kept], finished)
+    starts = _best(families, _map(begin, starts, n_threads), race)
+    starts = _best(families, _map(go_on, starts, n_threads), keep)
+    starts, trials = _best_family(families, starts)
+    distinct = merge(_map(finish, starts, n_threads))
     for model, opt in distinct:
         opt.log_evidence, opt.precision = log_evidence(model, opt)
     loo = None
@@ -131,7 +143,16 @@ def fit(
         loo = np.array([loo_log_density(model, opt) for model, opt in distinct])
     optima = tuple(opt for _, opt in distinct)
     weights = mixture_weights(weighting, np.array([o.log_evidence for o in optima]), loo)
-    return SparseMixture(optima, weights, precision_power)
+    return SparseMixture(optima, weights, precision_power, trials)
+
+
+def _families(models) -> list[list[Model]]:
+    if isinstance(models, Model):
+        return [[models]]
+    models = list(models)
+    if all(isinstance(model, Model) for model in models):
+        return [models]
+    return [list(family) for family in models]
 
 
 def _map(function, items, n_threads: int) -> list:
@@ -141,15 +162,28 @@ def _map(function, items, n_threads: int) -> list:
         return list(pool.map(function, items))
 
 
-def _best(models, starts, fraction: float) -> list:
+def _best(families: list[list[Model]], starts: list[Start], fraction: float) -> list[Start]:
     """The better starts of each architecture, by evidence."""
-    out: list = []
-    for model in models:
+    out: list[Start] = []
+    for model in (model for family in families for model in family):
         ranked = sorted(
             (s for s in starts if s[0] is model), key=lambda start: -start[1].log_evidence
         )
         out += ranked[: max(1, round(fraction * len(ranked)))]
     return out
+
+
+def _best_family(
+    families: list[list[Model]], starts: list[Start]
+) -> tuple[list[Start], tuple[Trial, ...]]:
+    """The starts of the first family with an optimum next to the best, and what each reached."""
+    mine = [[s for s in starts if any(s[0] is m for m in family)] for family in families]
+    reached = [max(start[1].log_evidence for start in part) for part in mine]
+    trials = tuple(
+        Trial(tuple(model.sizes[1:-1] for model in family), value)
+        for family, value in zip(families, reached)
+    )
+    return mine[int(np.argmax(np.array(reached) >= max(reached) - TIE))], trials
 
 
 def _dense(model, opt, rng, n_iter, step, tol, max_rows) -> Optimum:
@@ -160,96 +194,3 @@ def _dense(model, opt, rng, n_iter, step, tol, max_rows) -> Optimum:
     groups = layer_groups(model.sizes)
     warm_up = WARM_UP if opt.iterations == 0 and n * n_out < len(opt.phi) else 0
     return evolve(part.single(), opt, n_iter, groups, step, tol, warm_up)
-
-
-def _sparse(model, opt, n_iter, step, tol, max_rows) -> Optimum:
-    """Iterations with one α per weight, on all rows: a subset would cut what the others ask for."""
-    n_out, n = model.y_t.shape
-    if max_rows // n_out < n:
-        dense = n_iter // 2
-        opt = evolve(model.single(), opt, dense, layer_groups(model.sizes), step, tol)
-        n_iter -= dense
-    return evolve(model, opt, n_iter, None, step, tol)
-
-
-def choose_width(models, rng: np.random.Generator, n_threads: int = 1, start: int = 10):
-    """Width of one hidden layer by evidence: doubled or halved while that raises it.
-
-    Parameters
-    ----------
-    models : callable
-        Makes models out of a list of hidden widths.
-
-    Returns
-    -------
-    width : int
-    path : list of (width, log evidence)
-        In the order of trial.
-    """
-
-    def evidence(width: int) -> float:
-        mixture = fit(models([(width,)]), rng, 4, 40, 30, keep=0.25, n_threads=n_threads)
-        return mixture.optima[0].log_evidence
-
-    path = [(start, evidence(start))]
-    best, value = path[0]
-    for factor, worth in ((2.0, 1.0), (0.5, -1.0)):  # a nat less is a fair price for half the net
-        while 2 <= best * factor <= 160:
-            path.append((int(best * factor), evidence(int(best * factor))))
-            if path[-1][1] < value + worth:
-                break
-            best, value = path[-1]
-        if best != start:  # wider was better: narrower need not be tried
-            break
-    return best, path
-
-
-def widths_around(width: int) -> list[tuple[int, ...]]:
-    """One hidden layer of this width, and two of a similar number of parameters."""
-    return [(width,), (max(2, round(0.75 * width)), max(2, round(0.5 * width)))]
-
-
-def remove_neurons(
-    model: Model,
-    opt: Optimum,
-    n_iter: int,
-    max_tries: int = 3,
-    step: float = 0.5,
-    tol: float = 0.05,
-) -> Optimum:
-    """Try to remove whole hidden neurons; the smaller net stays if its evidence is no lower.
-
-    MacKay's iteration sees one weight at a time: two neurons that share one job hold each other up,
-    and the sparse optimum has to be tried explicitly. Neurons are tried in the order of their
-    linearised `removal_gain`, and the smaller net is converged before it is judged.
-    """
-    improved = True
-    while improved and len(opt.sizes) > 2:
-        improved = False
-        precision = Linearised(model, opt).precision(opt)
-        u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
-        moves = []
-        for member in neuron_members(opt.sizes):
-            index = np.flatnonzero(np.isin(opt.active, member))
-            if len(index) and model.free(member).all():
-                moves.append((removal_gain(precision, u, index), opt.active[index]))
-        for _, dead in sorted(moves, key=lambda move: -move[0])[:max_tries]:
-            new = opt.without(dead)
-            if not len(new.active):
-                continue
-            new = evolve(model, new, n_iter, None, step, tol)
-            if new.log_evidence > opt.log_evidence - tol:  # on a tie the smaller net wins
-                opt, improved = new, True
-                break
-    return opt
-
-
-def neuron_members(sizes: tuple[int, ...]) -> list[Array]:
-    """For every hidden neuron the indices of its incoming weights, bias and outgoing weights."""
-    slices, out = layer_slices(tuple(sizes)), []
-    for k in range(len(sizes) - 2):
-        (s, m, _), (s2, m2, _) = slices[k], slices[k + 1]
-        w_in = np.arange(s, m).reshape(sizes[k + 1], sizes[k])
-        w_out = np.arange(s2, m2).reshape(sizes[k + 2], sizes[k + 1])
-        out += [np.r_[w_in[i], m + i, w_out[:, i]] for i in range(sizes[k + 1])]
-    return out

@@ -1,0 +1,61 @@
+"""Families of hidden widths: what the estimator tries where it is not told."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+# Several architectures whose optima are mixed. One and two hidden layers together score better than
+# either alone, but where a few neurons suffice.
+Family = tuple[tuple[int, ...], ...]
+NARROW: Family = ((3,), (6,))
+MIDDLE: Family = ((12,), (8, 6))
+BROAD: Family = ((20,), (15, 10))
+WIDE: Family = ((40,), (20, 10))
+SAMPLED: Family = ((3,),)
+# Up to few rows the evidence may prefer a handful of neurons; many rows pay for the wide family.
+FEW_ROWS, MANY_ROWS = 500, 2000
+
+
+def families(hidden_layer_sizes: Any, n_rows: int, sampled: bool) -> list[Family]:
+    """Families between which the evidence chooses, from small to large.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
+        See `SparseBNNRegressor`.
+    n_rows : int
+    sampled : bool
+        Whether a sampling method is used, which takes one small network.
+
+    Examples
+    --------
+    >>> families("default", 100, False)
+    [((3,), (6,)), ((20,), (15, 10))]
+    >>> families((4, 2), 100, False)
+    [((4, 2),)]
+    """
+    sizes = hidden_layer_sizes
+    if isinstance(sizes, str):
+        if sizes in ("default", "auto") and sampled:
+            return [SAMPLED]
+        if sizes == "auto":
+            return [NARROW, MIDDLE, BROAD, WIDE]
+        if sizes == "default":
+            few = [NARROW] if n_rows <= FEW_ROWS else []
+            return [*few, WIDE if n_rows > MANY_ROWS else BROAD]
+    elif isinstance(sizes, Integral):
+        sizes = [(int(sizes),)]
+    elif isinstance(sizes, list | tuple | np.ndarray):
+        nested = len(sizes) > 0 and all(isinstance(s, list | tuple) for s in sizes)
+        sizes = [tuple(s) for s in sizes] if nested else [tuple(sizes)]
+    if isinstance(sizes, list) and all(
+        isinstance(w, Integral) and int(w) >= 1 for s in sizes for w in s
+    ):
+        return [tuple(tuple(int(w) for w in s) for s in sizes)]
+    raise ValueError(
+        "`hidden_layer_sizes` must be 'default', 'auto', a width, a tuple of widths ≥ 1, or a "
+        f"list of such tuples; got {hidden_layer_sizes!r}."
+    )
