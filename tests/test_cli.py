@@ -364,6 +364,8 @@ def test_the_comparison_is_a_table_with_the_best_density_first():
             "log_density": densities[0] + [0.1, -0.3, 0.1, 0],
         },
     ]
+    records[0]["warnings"] = ["It got stuck; raise `max_moves`, or write the log-likelihood with "]
+    records[0]["warnings"][0] += "jax.numpy."
     left_out = {"standard": "samples too much", "hierarchical": "samples too much"}
     found = comparison_table.summary(records, left_out, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
     lines = comparison_table.lines(found)
@@ -373,6 +375,10 @@ def test_the_comparison_is_a_table_with_the_best_density_first():
     assert found["methods"][2]["nlpd_above_best"] == pytest.approx(1.5)
     assert found["methods"][2]["nlpd_above_best_error"] == pytest.approx(np.sqrt(1 / 3) / 2)
     assert "Best on unseen rows, by NLPD: nsbl." in lines
+    told = [
+        line for line in lines if line.startswith("! laplace: It got stuck. Try another --seed")
+    ]
+    assert len(told) == 1
     assert "laplace is worse by 1.5 ± 0.3 nat per row: more than chance." in lines
     assert "No clear difference from nsbl: near (below 2 standard errors)." in lines
     assert "50.0 %" in lines[1]
@@ -386,6 +392,10 @@ def test_methods_that_sample_are_compared_when_asked_for():
     assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; ask for it")
     assert left_out["standard"] == "is too large"
     assert comparison_table.choose(["nsbl", "nsbl"], reasons) == (["nsbl"], {})
+    assert comparison_table.cost(["laplace"], 3) == ""
+    assert comparison_table.cost(["laplace", "nsbl", "standard"], 3).startswith(
+        "nsbl, standard: 8 runs of a sampler, a minute or more each; --folds 2"
+    )
     with pytest.raises(TableError, match="standard is too large; give a smaller --hidden"):
         comparison_table.choose(["standard"], reasons)
     with pytest.raises(TableError, match="--method must be one of"):

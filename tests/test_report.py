@@ -19,6 +19,7 @@ import pytest
 
 from sbnn import folder, methods, report, report_figures, report_network, validation
 from sbnn.fitted import DrawsPosterior
+from sbnn.glossary import ADVICE, GLOSSARY
 
 EVIL = "<script>alert(1)</script>"
 DOLLAR = "$x^{"
@@ -195,7 +196,7 @@ def test_advice_is_one_that_can_be_followed_on_the_command_line(several):
     with pytest.warns(UserWarning, match="max_moves"):
         messages = methods._messages(stuck)
     source = inspect.getsource(methods.nsbl)
-    messages = [*messages, *(a for a in report.ADVICE if a in source)]
+    messages = [*messages, *(a for a in ADVICE if a in source)]
     assert len(messages) == 2
     texts = " ".join(
         report.cautions(replace(several, record={**several.record, "warnings": messages}))
@@ -208,7 +209,7 @@ def test_advice_is_one_that_can_be_followed_on_the_command_line(several):
 def test_every_word_is_explained_in_the_report_and_in_the_documentation(page):
     text = html.unescape(page.read_text(encoding="utf-8"))
     docs = (Path(__file__).parent.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
-    for word, meaning in report.GLOSSARY.items():
+    for word, meaning in GLOSSARY.items():
         assert f"<dt>{word}</dt><dd>{meaning}</dd>" in text
         assert f"| {word} | {meaning} |" in docs
 

@@ -279,6 +279,8 @@ def compare(
             folder.check_free(out, force, comparison.FILES)
         y = frame[target].to_numpy()
         with show_steps(quiet=as_json) as steps:
+            if warning := comparison.cost(chosen, validation.n_folds(len(y), folds)):
+                steps.step(warning)
             records = validation.compare_methods(
                 chosen, options, frame[inputs], y, folds, steps.step, steps.on_fold, steps
             )

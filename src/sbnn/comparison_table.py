@@ -13,6 +13,7 @@ import numpy as np
 from sbnn import __version__
 from sbnn.estimator import SAMPLING
 from sbnn.folder import dumps, whole_folder, write_text
+from sbnn.glossary import for_the_command_line
 from sbnn.tables import TableError
 
 FILES = frozenset({"compare.csv", "compare.json"})
@@ -100,6 +101,17 @@ def verdict(methods: Sequence[dict[str, Any]]) -> list[str]:
     return out
 
 
+def cost(chosen: Sequence[str], folds: int) -> str:
+    """What is said before methods that sample start; "" without them."""
+    slow = [method for method in chosen if method in SAMPLING]
+    if not slow:
+        return ""
+    return (
+        f"{', '.join(slow)}: {len(slow) * (folds + 1)} runs of a sampler, a minute or more each; "
+        "--folds 2 takes fewer, --method NAME compares only those named"
+    )
+
+
 def summary(records, left_out, data, targets, inputs, options, folds, n_rows) -> dict[str, Any]:
     """Everything that is printed or written."""
     methods = against_best(records)
@@ -127,6 +139,10 @@ def lines(found: dict[str, Any]) -> list[str]:
         for row in rows
     ]
     out += found["verdict"]
+    for record in found["methods"]:
+        told = record.get("warnings", [])
+        more = f" (and {len(told) - 1} more like it, see --json)" if len(told) > 1 else ""
+        out += [f"! {record['method']}: {for_the_command_line(told[0])}{more}"] if told else []
     for why in dict.fromkeys(found["left_out"].values()):
         names = [method for method, reason in found["left_out"].items() if reason == why]
         out.append(f"left out: {', '.join(names)} ({why})")

@@ -23,7 +23,7 @@ from sbnn import __version__
 from sbnn.estimator import SAMPLING, SparseBNNRegressor
 from sbnn.loading import load as load_model
 from sbnn.tables import TableError
-from sbnn.validation import HeldOut, held_out
+from sbnn.validation import HeldOut, for_users, held_out
 
 MODEL, FIT, DATA, HELD_OUT, REPORT = (
     "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
@@ -103,16 +103,10 @@ def fit(
             options["random_state"] or 0,
             on_fold,
         )
-    messages = list(dict.fromkeys(str(w.message) for w in caught if _for_users(w)))
+    messages = for_users(caught)
     out = Fit(model, list(features), list(targets), data, scored)
     out.record = _record(out, options, source, command, seconds, messages)
     return out
-
-
-def _for_users(warning: warnings.WarningMessage) -> bool:
-    return not issubclass(
-        warning.category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning
-    )
 
 
 def _record(fitted: Fit, options, source, command, seconds, messages) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Words of the report and the documentation, each in a sentence or two."""
+"""Words for readers: a glossary, and advice that can be followed on the command line."""
 
 GLOSSARY = {
     "optimum": "A fit that no small step improves. Different starts end in different optima; the "
@@ -27,3 +27,18 @@ GLOSSARY = {
     "standardised units": "Inputs and targets shifted to mean 0 and scaled to standard deviation "
     "1, as the network sees them.",
 }
+# Advice of the Python functions, and what can be done on the command line instead.
+_INSTEAD = (
+    "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
+)
+ADVICE = {
+    "; raise `max_moves`, or write the log-likelihood with jax.numpy": f". {_INSTEAD}",
+    "Raise n_particles, or do not rely on this α": f"{_INSTEAD}; or do not rely on this α",
+}
+
+
+def for_the_command_line(text: str) -> str:
+    """A message of the Python functions with advice for the command line."""
+    for advice, instead in ADVICE.items():
+        text = text.replace(advice, instead)
+    return text

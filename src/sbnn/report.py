@@ -11,19 +11,11 @@ from sbnn import report_figures as figures
 from sbnn import report_network as graphs
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import REPORT, Fit, write_text
-from sbnn.glossary import GLOSSARY
+from sbnn.glossary import GLOSSARY, for_the_command_line
 from sbnn.plots import TITLES
 
 # Inputs below this share of the prediction's sensitivity are called irrelevant.
 IRRELEVANT = 0.01
-# Advice of the Python functions, and what can be done on the command line instead.
-_INSTEAD = (
-    "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
-)
-ADVICE = {
-    "; raise `max_moves`, or write the log-likelihood with jax.numpy": f". {_INSTEAD}",
-    "Raise n_particles, or do not rely on this α": f"{_INSTEAD}; or do not rely on this α",
-}
 
 
 class Sentence(NamedTuple):
@@ -245,13 +237,7 @@ def cautions(fitted: Fit) -> list[str]:
     told = list(dict.fromkeys([*run.get("messages", []), *fitted.record.get("warnings", [])]))
     if run and not run["converged"] and not any(run["reason"] in text for text in told):
         out.append(f"The sampler says: {run['reason']}.")
-    return [*out, *(_for_the_command_line(text) for text in told)]
-
-
-def _for_the_command_line(text: str) -> str:
-    for advice, instead in ADVICE.items():
-        text = text.replace(advice, instead)
-    return text
+    return [*out, *(for_the_command_line(text) for text in told)]
 
 
 def _growth(fitted: Fit) -> tuple[int, float]:

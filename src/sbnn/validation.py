@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from sbnn.estimator import DEFAULT_SAMPLED, MAX_SAMPLED, METHODS, SAMPLING, SparseBNNRegressor
+from sbnn.estimator import MAX_SAMPLED, METHODS, SAMPLING, SparseBNNRegressor
+from sbnn.families import families
 from sbnn.gauss_newton import n_parameters
 from sbnn.laplace_mixture import moments, quantiles
 
@@ -145,10 +147,7 @@ def held_out(
 # ------------------------------------------------------------------------------ several methods
 def sampled_size(hidden: Any, n_in: int, n_out: int) -> int:
     """Parameters of the one network that a sampling method would take."""
-    if isinstance(hidden, str):
-        widths: tuple[int, ...] = DEFAULT_SAMPLED
-    else:
-        widths = (hidden,) if isinstance(hidden, int) else tuple(hidden)
+    (widths,) = families(hidden, 0, sampled=True)[0]
     return n_parameters((n_in, *widths, n_out))
 
 
@@ -184,11 +183,13 @@ def compare_methods(
         make = lambda mine=mine: SparseBNNRegressor(**mine)
         step(f"method {place} of {len(methods)}, {method}: all {len(y):,} rows")
         started = time.perf_counter()
-        model = make().fit(x, _targets(y))
-        seconds = time.perf_counter() - started
-        n = n_folds(len(y), folds)
-        step(f"{method}: {n} folds, about {n * seconds:.0f} s")
-        held = cross_validate(make, x, y, folds, options["random_state"] or 0, on_fold)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = make().fit(x, _targets(y))
+            seconds = time.perf_counter() - started
+            n = n_folds(len(y), folds)
+            step(f"{method}: {n} folds, about {n * seconds:.0f} s")
+            held = cross_validate(make, x, y, folds, options["random_state"] or 0, on_fold)
         scores = {name: float(np.mean(values)) for name, values in held.scores().items()}
         result = getattr(model, "result_", None)
         out.append(
@@ -202,9 +203,16 @@ def compare_methods(
                 "seconds": seconds,
                 "scores_per_target": held.scores(),
                 "log_density": held.log_density.mean(axis=1),
+                "warnings": for_users(caught),
             }
         )
     return out
+
+
+def for_users(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """What warnings say, each once; those that only programmers can act on are left out."""
+    others = DeprecationWarning | PendingDeprecationWarning | ResourceWarning
+    return list(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, others)))
 
 
 def _targets(y: np.ndarray) -> np.ndarray:
