@@ -453,6 +453,7 @@ def test_names_from_the_table_cannot_steer_the_terminal(place, known, monkeypatc
     monkeypatch.setattr(folder, "fit", lambda *rest: replace(known, features=names))
     monkeypatch.setattr(report, "render", lambda fit: "a page")
     monkeypatch.setattr(report, "cautions", lambda fit: [])
+    monkeypatch.setattr(report.figures, "own_uncertainty", lambda fit: np.ones(2))
     monkeypatch.setattr(folder, "save", lambda fit, out: None)
     path = place / "escape.csv"
     table().rename(columns=dict(zip("ab", names))).to_csv(path, index=False)

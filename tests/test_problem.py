@@ -7,6 +7,7 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import gaussian_problem, keys, rng
 from scipy import stats
@@ -322,3 +323,9 @@ def test_a_jax_function_that_cannot_be_traced_is_warned_of():
         assert sbnn.Problem(three, names=["a", "b"], priors=flat, black_box=True).black_box
         three_priors = {**flat, "c": Normal()}
         assert not sbnn.Problem(three, names=["a", "b", "c"], priors=three_priors).black_box
+
+
+def test_a_column_of_text_is_named():
+    frame = pd.DataFrame({"a": X, "city": ["x"] * len(X)})
+    with pytest.raises(ValueError, match="could not convert.* in column 'city'; drop it"):
+        net(X=frame)

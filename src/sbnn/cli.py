@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sbnn import __version__
-from sbnn.compilation_cache import use_cache
+from sbnn.jax_settings import use_cache, use_cores
 from sbnn.terminal import (
     UsageProblem,
     command_line,
@@ -62,8 +62,8 @@ Hidden = Annotated[
     str | None,
     typer.Option(
         metavar="SIZES",
-        help="Neurons: 20; or 15,10 for two layers; or auto: the width of largest evidence. "
-        "If not given, two sizes that suit most tables are averaged.",
+        help="Neurons: 20; or 15,10 for two layers; or auto: many sizes are tried and the "
+        "evidence chooses. If not given, sizes that suit most tables.",
     ),
 ]
 NoiseStd = Annotated[
@@ -335,7 +335,6 @@ def paper(
         from sbnn import paper as study_module
         from sbnn.paper_report import write_report
 
-        study_module.use_all_cores()
         study = study_module.run(out, seed=seed, quick=quick, force=force, say=say)
         say("writing tables and figures")
         report, claims = write_report(study, out)
@@ -392,4 +391,5 @@ def _list(text: str, kind, usage: str) -> list:
 def main() -> None:
     """Entry point."""
     use_cache()
+    use_cores()
     app()

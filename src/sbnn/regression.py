@@ -162,7 +162,7 @@ def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:
         try:
             array = np.asarray(values, dtype=float)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must be numeric; {error}.") from None
+            raise ValueError(f"{name} must be numeric; {error}{_text_column(values)}.") from None
         if array.ndim == 1:
             array = array[:, None]
         if array.ndim != 2 or array.shape[1] == 0:
@@ -225,3 +225,13 @@ def _rapid_log_likelihood(network: Network, infer_noise: bool, precision: str) -
         return -0.5 * total - constant
 
     return log_likelihood
+
+
+def _text_column(values) -> str:
+    """The first column of a data frame that holds no numbers, for a message."""
+    for name in getattr(values, "columns", ()):
+        try:
+            np.asarray(values[name], dtype=float)
+        except (TypeError, ValueError):
+            return f" in column {name!r}; drop it, or turn it into numbers"
+    return ""
