@@ -327,5 +327,5 @@ def test_a_jax_function_that_cannot_be_traced_is_warned_of():
 
 def test_a_column_of_text_is_named():
     frame = pd.DataFrame({"a": X, "city": ["x"] * len(X)})
-    with pytest.raises(ValueError, match="could not convert.* in column 'city'; drop it"):
+    with pytest.raises(ValueError, match=r"could not convert.* in column 'city'; drop it"):
         net(X=frame)
