@@ -272,7 +272,7 @@ def resolve_priors(
 def select_names(names: Sequence[str], patterns: Sequence[str]) -> np.ndarray:
     """Boolean mask of the names that equal a pattern or are of the group that it names.
 
-    A group is a whole word at the beginning: "W" and "W[1]" stand for W[1][2,1], "slop" does not
+    A group is a whole word at the beginning: "W" and "W[1]" stand for `W[1][2,1]`, "slop" does not
     stand for slope.
     """
     mask = np.zeros(len(names), dtype=bool)
