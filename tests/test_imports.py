@@ -30,7 +30,7 @@ ORDER = [
     ),
     *("glossary", "tables", "validation", "folder", "report_figures", "report_network"),
     *("report", "comparison_table"),
-    *("terminal", "compilation_cache", "cli", "__main__"),
+    *("terminal", "jax_settings", "cli", "__main__"),
 ]
 # Manners that a module above may import inside a function, when they are asked for.
 LAZY = {"estimator_io", "modes", "progress", "plots", "report"}

@@ -298,6 +298,7 @@ def nsbl(
             **arrays,
             "standard_phi": base.phi,
             "best_phi": best.exact.particles.phi,
+            "newton_iterations": np.array([o.n_iterations for o in found.surrogate_optima]),
             "newton_log_alpha": np.array([s.log_alpha for s in newton.history]),
             "newton_relevance": np.array([s.relevance for s in newton.history]),
             "optima_log_alpha": np.array([c.log_alpha for c in found.optima]),

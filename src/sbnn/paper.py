@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 
@@ -298,7 +297,8 @@ def claims(study: Study) -> list[Claim]:
     outputs = gamma[[f"W[2][1,{j}]" for j in (1, 2, 3)]].to_numpy()
     assert nsbl.log_alpha is not None
     without_bias = savage_dickey(nsbl.arrays["best_phi"], nsbl.log_alpha)[-1]
-    iterations = len(nsbl.history["newton"]) - 1
+    iterations = nsbl.arrays["newton_iterations"]
+    typical = float(np.median(iterations))
     reference = widths(hierarchical)
     ratio = widths(nsbl) / reference
     rows = [
@@ -320,8 +320,9 @@ def claims(study: Study) -> list[Claim]:
         ),
         Claim(
             "Newton's method converges in about 16 iterations (8 to 32)",
-            f"{iterations} iterations from the start of the best optimum",
-            8 <= iterations <= 32,
+            f"median {typical:g} over {len(iterations)} optima of the mixture's evidence "
+            f"({iterations.min()} to {iterations.max()})",
+            8 <= typical <= 32,
         ),
         Claim(
             "NSBL and hierarchical Bayes predict alike (95 % bands within 25 %)",
@@ -392,9 +393,3 @@ def mixture_of(result: Result):
 
 def hyperprior_of(result: Result) -> Hyperprior:
     return Hyperprior(*result.settings["hyperprior"])
-
-
-def use_all_cores() -> None:
-    """One JAX device per core, where the caller has not chosen otherwise."""
-    with contextlib.suppress(Exception):
-        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)

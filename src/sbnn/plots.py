@@ -164,8 +164,9 @@ def plot_pairs(
     )  # fmt: skip
     if limits is None:
         everything = np.concatenate(samples)
-        low, high = np.quantile(everything, [0.001, 0.999], axis=0)
-        pad = 0.06 * (high - low) + 1e-9
+        # A few far draws of a heavy tail would squeeze all others into a corner.
+        low, high = np.quantile(everything, [0.01, 0.99], axis=0)
+        pad = 0.12 * (high - low) + 1e-9
         limits = np.stack([low - pad, high + pad], axis=1)
     rng = np.random.default_rng(0)
     for i in range(d):

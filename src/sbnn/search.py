@@ -237,8 +237,11 @@ def _verify(
         )  # fmt: skip
         steps = (*steps, *ascent.steps)
         evaluations += ascent.n_evaluations
-    best = max(found, key=lambda c: (abs(c.gap) <= tolerance, c.exact.log_evidence))
-    return best, evaluations
+
+    def order(c: Candidate):
+        return abs(c.gap) <= 0.5 * tolerance, abs(c.gap) <= tolerance, c.exact.log_evidence
+
+    return max(found, key=order), evaluations
 
 
 def _alike(problem: Problem, a: np.ndarray, b: np.ndarray, tolerance: float = 0.3) -> bool:

@@ -1,4 +1,8 @@
-"""Compiled programs kept on disk between runs of the command line, in a folder of the user's."""
+"""What the command line sets for JAX, through the environment and before JAX is imported.
+
+Compiled programs are kept on disk between runs, in a folder of the user's, and every core is a
+device. A library has no business doing either; a program of its own has.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +34,20 @@ def cache_folder(
     return base / "sbnn" / "jax"
 
 
+def use_cores(environment: MutableMapping[str, str] = os.environ) -> None:
+    """One JAX device per core, so that all of them sample; what the user has set stays."""
+    if "device_count" in environment.get("XLA_FLAGS", ""):
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    environment.setdefault("JAX_NUM_CPU_DEVICES", str(cores or 1))
+
+
 def use_cache(environment: MutableMapping[str, str] = os.environ) -> Path | None:
     """Let JAX keep compiled programs on disk; returns the folder, or None where that is not done.
 
-    Set through the environment, before JAX is imported, so that worker processes share the cache
-    and nothing heavy is imported here. What the user has set for JAX stays as it is. A folder that
-    cannot be written, or that others could write to (JAX runs the programs it finds there), is not
-    used; no failure of the cache is an error.
+    Worker processes share it. What the user has set for JAX stays as it is. A folder that cannot be
+    written, or that others could write to (JAX runs the programs it finds there), is not used; no
+    failure of the cache is an error.
     """
     if environment.get(OFF, "") not in ("", "0") or "JAX_COMPILATION_CACHE_DIR" in environment:
         return None

@@ -1,4 +1,4 @@
-"""The cache of compiled programs: where it stands, when it is used, and that it is hit."""
+"""What the command line sets for JAX: where compiled programs are kept and found, and devices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn import SparseBNNRegressor, compilation_cache, folder
-from sbnn.compilation_cache import cache_folder, use_cache
+from sbnn import SparseBNNRegressor, folder, jax_settings
+from sbnn.jax_settings import cache_folder, use_cache, use_cores
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 
@@ -75,7 +75,7 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(environment):
 @POSIX
 def test_a_folder_that_cannot_be_written_is_not_used(environment, monkeypatch):
     # Who runs as root may write anywhere: what the system says is replaced.
-    monkeypatch.setattr(compilation_cache.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(jax_settings.os, "access", lambda path, mode: False)
     assert use_cache(environment) is None
 
 
@@ -86,7 +86,7 @@ def test_the_oldest_programs_go_when_the_cache_is_full(environment, monkeypatch)
         os.utime(folder / f"{age}", (1e9 - age, 1e9 - age))
     use_cache(dict(environment))
     assert len(list(folder.iterdir())) == 10
-    monkeypatch.setattr(compilation_cache._shrink, "__defaults__", (900,))
+    monkeypatch.setattr(jax_settings._shrink, "__defaults__", (900,))
     use_cache(environment)
     assert {path.name for path in folder.iterdir()} == {"0", "1", "2", "3"}
 
@@ -127,3 +127,29 @@ def test_a_second_process_compiles_nothing_again(sampled):
     assert first[0] == 0
     assert first[1] > 0
     assert second == (first[1], 0)
+
+
+def test_every_core_is_a_device_unless_the_user_said_otherwise():
+    environment: dict[str, str] = {}
+    use_cores(environment)
+    assert int(environment["JAX_NUM_CPU_DEVICES"]) >= 1
+    chosen = {"JAX_NUM_CPU_DEVICES": "7"}
+    use_cores(chosen)
+    assert chosen == {"JAX_NUM_CPU_DEVICES": "7"}
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=3"}
+    use_cores(flags)
+    assert "JAX_NUM_CPU_DEVICES" not in flags
+
+
+def test_jax_obeys_the_number_of_devices():
+    environment = dict(os.environ)
+    environment.pop("JAX_NUM_CPU_DEVICES", None)
+    script = (
+        "import os; os.sched_getaffinity = lambda pid: {0, 1, 2}\n"
+        "from sbnn.jax_settings import use_cores; use_cores()\n"
+        "import jax; print(jax.device_count())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "3", done.stderr
