@@ -198,7 +198,8 @@ def nsbl(
     n_starts : int
         Starts of the Newton ascent.
     sparsify : float
-        Evidence, in nats, that may be given up for a sparser answer; 0 keeps the maximum.
+        Evidence, in nats, that may be given up for a sparser answer; 0 keeps the maximum. Noise
+        alone gains more than the default once in twenty times.
     tolerance : float
         Largest difference between the estimated and the exact log evidence of a verified result.
     average : bool
