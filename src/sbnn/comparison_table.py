@@ -38,7 +38,7 @@ NOTES = (
     "Log evidence is of all rows, in nats. It does not rank methods against one another: that of",
     "laplace and laplace_nsbl is an estimate at the best optimum, that of nsbl its maximum over α.",
 )
-# A difference above so many standard errors is called one; 2 leaves it to chance once in twenty.
+# A difference above so many standard errors is called one; by chance that happens once in twenty.
 CLEAR = 2.0
 
 
@@ -91,7 +91,7 @@ def verdict(methods: Sequence[dict[str, Any]]) -> list[str]:
     for m in clear:
         out.append(
             f"{m['method']} is worse by {m['nlpd_above_best']:.2g} ± "
-            f"{m['nlpd_above_best_error']:.1g} nat per row: more than chance."
+            f"{m['nlpd_above_best_error']:.1g} nat per row, hardly by chance."
         )
     if alike:
         out.append(
