@@ -65,7 +65,7 @@ def fit(
     group_iterations, iterations : int
         Iterations with one α per weight matrix and bias vector, then with one α per weight and
         pruning. The shared stage finds a good dense fit; α per weight from a random start prune
-        before the network has found its job. None: 40, and up to 480 below 300 rows, where pruning
+        before the network has found its job. None: 40, and up to 480 below 250 rows, where pruning
         takes more of them and each is cheap. An optimum that has converged stops earlier.
     race, keep : float
         Fraction of the starts of each architecture that go on after a third of the first stage, and
@@ -106,7 +106,7 @@ def fit(
     first = group_iterations // 3
     n_out, n = starts[0][0].y_t.shape
     if iterations is None:
-        iterations = round(40 * min(max(300 / n, 1.0) ** 2, 12.0))
+        iterations = round(40 * min(max(250 / n, 1.0) ** 3, 12.0))
     on_all = iterations // 2 if max_rows // n_out < n else 0
     pruning = iterations - on_all if sparse else 0
     trial = pruning if len(families) == 1 else min(TRIAL, pruning)
