@@ -408,6 +408,11 @@ def test_methods_that_sample_are_compared_when_asked_for():
         ("fit.json", "{", "fit.json is damaged"),
         ("fit.json", "[]", "fit.json is damaged"),
         ("fit.json", '{"format": 99, "features": [], "targets": [], "validation": ""}', "Upgrade"),
+        (
+            "fit.json",
+            '{"format": 1, "features": [], "targets": [], "validation": ""}',
+            "older sbnn",
+        ),
         ("model.nc", "nonsense", "model.nc cannot be read"),
         ("training.csv", "a,b\n1,2\n", "training.csv or held_out.csv is damaged"),
         ("held_out.csv", "", "training.csv or held_out.csv is damaged"),

@@ -40,7 +40,7 @@ HELD_OUT_COLUMNS = {
     "log_density": "log_density",
     "crps": "crps",
 }
-FORMAT = 1
+FORMAT = 2
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
 
@@ -265,6 +265,10 @@ def record(folder: Path) -> dict[str, Any]:
         _ = found["features"], found["targets"], found["validation"]
     except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise TableError(f"{folder / FIT} is damaged: {type(error).__name__} {error}.") from error
+    if version < FORMAT:
+        raise TableError(
+            f"{folder} was written by an older sbnn ({found.get('version')}); fit the data again."
+        )
     if version > FORMAT:
         raise TableError(
             f"{folder} was written by sbnn {found.get('version')}; this is {__version__}. Upgrade."

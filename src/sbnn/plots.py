@@ -151,15 +151,14 @@ def plot_pairs(
 
     `marks`: points (n, d) drawn as crosses; `limits`: (d, 2) axis limits.
     """
-    from matplotlib.ticker import MaxNLocator
     from scipy.stats import gaussian_kde
 
     d = len(labels)
-    width, height = 1.35 * d + 0.7, 1.35 * d + 0.6
+    width, height = 1.35 * d + 0.8, 1.35 * d + 0.6
     # A fixed grid, lower triangle only: an automatic layout of so many axes takes most of the time.
     figure = _figure(figsize=(width, height), layout=None)
     grid_spec = figure.add_gridspec(
-        d, d, left=0.65 / width, right=1 - 0.08 / width, bottom=0.55 / height,
+        d, d, left=0.75 / width, right=1 - 0.08 / width, bottom=0.55 / height,
         top=1 - 0.08 / height, wspace=0.08, hspace=0.08,
     )  # fmt: skip
     if limits is None:
@@ -173,10 +172,8 @@ def plot_pairs(
         for j in range(i + 1):
             ax = figure.add_subplot(grid_spec[i, j])
             ax.tick_params(labelsize=7)
-            # Pruned: a label at an edge would touch the one of the neighbour.
-            ax.xaxis.set_major_locator(MaxNLocator(4, prune="both"))
-            ax.yaxis.set_major_locator(MaxNLocator(4, prune="both"))
             ax.set_xlim(*limits[j])
+            ax.set_xticks(_inner_ticks(*limits[j]))
             for k, (draws, colour) in enumerate(zip(samples, colours)):
                 style = "--" if k == 0 and len(samples) > 1 else "-"
                 if i == j:
@@ -193,6 +190,7 @@ def plot_pairs(
                     )  # fmt: skip
             if i != j:
                 ax.set_ylim(*limits[i])
+                ax.set_yticks(_inner_ticks(*limits[i]))
                 if marks is not None:
                     ax.plot(marks[:, j], marks[:, i], "x", color=TRUTH, ms=5, mew=1.3)
             else:
@@ -213,6 +211,16 @@ def plot_pairs(
         ]
         figure.legend(handles=handles, loc="upper right", fontsize=10, frameon=False)
     return figure
+
+
+def _inner_ticks(low: float, high: float) -> np.ndarray:
+    """One or two round numbers so far from the edges that labels of neighbours do not touch."""
+    from matplotlib.ticker import MaxNLocator
+
+    margin = 0.16 * (high - low)
+    ticks = np.asarray(MaxNLocator(4).tick_values(low, high))
+    inner = ticks[(ticks > low + margin) & (ticks < high - margin)]
+    return inner if len(inner) <= 2 else inner[::2]
 
 
 def plot_density_surfaces(phi: np.ndarray, pairs, labels: Labels):
