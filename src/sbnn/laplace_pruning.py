@@ -122,9 +122,9 @@ def evolve(
 ) -> Optimum:
     """Alternate one LM step with one damped update of α and σ², and with tries to prune.
 
-    Without `groups` the best state met is returned, at its mode: MacKay's updates neglect how
-    log|H| changes with φ, and where weights are redundant they can drift for hundreds of iterations
-    while the evidence falls.
+    Without `groups` the best state met is returned, after up to ten LM steps towards its mode:
+    MacKay's updates neglect how log|H| changes with φ, and where weights are redundant they can
+    drift for hundreds of iterations while the evidence falls.
 
     Parameters
     ----------
