@@ -23,6 +23,8 @@ def test_every_section_of_a_report_is_explained_with_a_small_picture():
     template = Path(sbnn.__file__).parent / "templates" / "fit.html"
     sections = re.findall(r'<h2 id="(\w+)">', template.read_text("utf-8"))
     page = (DOCS / "report.md").read_text("utf-8")
+    assert sections.pop() == "glossary"  # words only: a page of its own
+    assert "(glossary.md)" in page
     assert re.findall(r"images/report-(\w+)\.webp", page) == sections
     for section in sections:
         assert (DOCS / "images" / f"report-{section}.webp").stat().st_size < 150_000
