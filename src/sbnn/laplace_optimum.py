@@ -22,6 +22,9 @@ from sbnn.gauss_newton import (
 )
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+# Share of the decrease a step promised that it must bring for the next one to be damped less. Going
+# bolder after every success made every second step fail.
+TRUSTED = 0.5
 E10 = float(np.exp(-10.0))
 # Of standardised outputs: exact interpolation would otherwise send σ² to zero.
 VARIANCE_FLOOR = 1e-10
@@ -212,12 +215,15 @@ def lm_step(
     grad = lin.flat @ weighted.ravel() - alpha * opt.phi[active]
     diag = alpha + (np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else np.diag(gram))
     for _ in range(tries):
+        change = Precision(jac_t, alpha + opt.damping * diag, gram).solve(grad)
         phi = opt.phi.copy()
-        phi[active] += Precision(jac_t, alpha + opt.damping * diag, gram).solve(grad)
+        phi[active] += change
         done = forward_pass(phi, model.x_t, opt.layout, model.activation)
         after = _energy(model.y_t - done.output, log_variance, alpha, phi[active])
         if after <= before:  # NaN compares false: an overflowing step is refused
-            opt.damping = max(opt.damping / 4.0, 1e-9)
+            promised = 0.5 * float(change @ (grad + opt.damping * diag * change))
+            if before - after > TRUSTED * promised:
+                opt.damping = max(opt.damping / 4.0, 1e-9)
             opt.phi = phi
             return Linearised(model, opt, done), before - after
         opt.damping = min(opt.damping * 6.0, 1e8)
