@@ -14,6 +14,7 @@ from scipy.stats import multivariate_normal, norm
 import sbnn
 from sbnn import evidence, refine
 from sbnn.mixture import GaussianMixture
+from sbnn.network import Symmetry
 from sbnn.optimise import maximise
 from sbnn.priors import Hyperprior, Normal
 
@@ -225,6 +226,29 @@ def test_what_was_pruned_before_keeps_its_precision():
     assert held.log_alpha[1] == 9.0
     assert held.pruned == (1,)
     assert free.log_alpha[1] < 5.0
+
+
+def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihood():
+    """Against the exact masses: the prior densities over the whole orbit."""
+    x = np.linspace(-1, 1, 5)
+    problem = sbnn.network_problem(x, np.sin(x), (3,), noise_std=0.5)
+    log_alpha = 3 * np.array([0.0, 0.4, -0.3, 0.2, 0.0, 0.5, -0.5, 0.3, 0.1, 0.0])
+    prior = problem.prior_at(log_alpha)
+    rng = np.random.default_rng(5)
+    one = rng.normal(size=10)
+    n = 4000
+    phi = refine.relabel(rng, np.tile(one, (n, 1)), prior, problem.symmetry, n_proposals=40)
+    images = Symmetry(problem.network, flip=False).expand(one)
+    log_mass = np.asarray(prior.log_density(images))
+    masses = np.exp(log_mass - log_mass.max())
+    masses /= masses.sum()
+    assert masses.max() > 2 * masses.min()  # else the check could not fail
+    counts = np.array([(phi == image).all(axis=1).mean() for image in images])
+    assert counts.sum() == 1.0
+    errors = np.sqrt(masses * (1 - masses) / n)
+    assert (np.abs(counts - masses) < 4 * errors).all()
+    np.testing.assert_allclose(problem.log_likelihood(phi[0]), problem.log_likelihood(one))
+    assert refine.relabel(rng, phi, prior, None) is phi
 
 
 def test_every_step_keeps_half_of_the_particles_effective():

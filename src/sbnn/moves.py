@@ -227,7 +227,7 @@ def _no_likelihood(data, phi):
 
 
 @jax.jit
-def _prior_log_density(prior, phi):
+def prior_log_density(prior, phi):
     return prior.log_density(phi)
 
 
@@ -237,7 +237,7 @@ def _host_block(target, key, phi, log_likelihood, half, beta, factor, evaluate):
     for i in range(BLOCK["random_walk"]):
         words = random_words(seed_of(key, i), (n_words(phi.shape[1]), len(phi)))
         proposal = np.asarray(_host_propose(words, phi, factor, half))
-        inside = np.asarray(_prior_log_density(target.prior, proposal)) > -np.inf
+        inside = np.asarray(prior_log_density(target.prior, proposal)) > -np.inf
         new = np.full(len(phi), -np.inf)
         new[inside] = evaluate(proposal[inside])  # outside the prior nothing needs a run
         phi, log_likelihood, accept, failed = (

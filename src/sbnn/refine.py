@@ -9,8 +9,9 @@ from scipy.special import logsumexp
 
 from sbnn._float64 import as_key, derive_key, float64, generator
 from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
-from sbnn.moves import Evaluate, Particles, mutate
-from sbnn.priors import Hyperprior
+from sbnn.moves import Evaluate, Particles, mutate, prior_log_density
+from sbnn.network import Symmetry
+from sbnn.priors import Hyperprior, JointPrior
 from sbnn.problem import Problem, invariant_symmetry, prunable_units
 from sbnn.tmcmc import STUCK, TmcmcResult, split_factors, systematic_resample, tmcmc
 
@@ -45,6 +46,34 @@ def exact_evidence(
         on_stage=on_stage,
         checkpoint=checkpoint,
     )
+
+
+def relabel(
+    rng: np.random.Generator,
+    phi: np.ndarray,
+    prior: JointPrior,
+    symmetry: Symmetry | None,
+    n_proposals: int = 20,
+) -> np.ndarray:
+    """Metropolis moves that permute hidden neurons: the likelihood stays, only the prior decides.
+
+    Under an ARD prior with unequal precisions the permuted images of a mode have unequal masses,
+    and no local move leads from one to another. Left to resampling alone, the share of particles in
+    each drifts; α follows the drift, and the evidence carried along comes out too high, by up to
+    the log of the number of images.
+    """
+    if symmetry is None or symmetry.order == 1:
+        return phi
+    permutations = Symmetry(symmetry.network, symmetry.n_extra, flip=False)
+    log_prior = np.asarray(prior_log_density(prior, phi))
+    for _ in range(n_proposals):
+        index, _ = permutations.random(rng, len(phi))
+        proposal = np.take_along_axis(phi, index, axis=1)
+        new = np.asarray(prior_log_density(prior, proposal))
+        accept = np.log(rng.random(len(phi))) < new - log_prior
+        phi = np.where(accept[:, None], proposal, phi)
+        log_prior = np.where(accept, new, log_prior)
+    return phi
 
 
 class AscentStep(NamedTuple):
@@ -154,6 +183,7 @@ class _Carrier:
         symmetry = invariant_symmetry(self.problem.symmetry, prior, 0)
         if symmetry is not None:
             phi = symmetry.apply_random(rng, phi)
+        phi = relabel(rng, phi, prior, self.problem.symmetry)
         start = Particles(phi, self.particles.log_likelihood[chosen], chosen)
         self.particles, info = self.checkpoint.part(f"step-{self.n_steps + 1}").moves(
             lambda: mutate(
