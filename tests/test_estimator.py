@@ -342,9 +342,9 @@ def test_the_same_seed_gives_the_same_answer_for_any_number_of_jobs(fitted):
 
 def test_auto_width_grows_where_it_pays_and_stays_small_where_it_does_not():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(120, 1))
-    wiggly = np.sin(7 * X[:, 0]) + 0.05 * rng.normal(size=120)
-    flat = X[:, 0] + 0.3 * rng.normal(size=120)
+    X = rng.uniform(-1, 1, size=(300, 1))
+    wiggly = np.sin(16 * X[:, 0]) + 0.05 * rng.normal(size=300)  # ten bends: as many neurons
+    flat = X[:, 0] + 0.3 * rng.normal(size=300)
     widths = {}
     for name, y in (("wiggly", wiggly), ("flat", flat)):
         model = SparseBNNRegressor("auto", n_starts=4, random_state=0).fit(X, y)

@@ -103,9 +103,9 @@ def neurons_left(opt: lo.Optimum) -> int:
     return sum(np.isin(m, opt.active).any() for m in lp.neuron_members(opt.sizes))
 
 
-@pytest.mark.parametrize("copies", [4, 12])
-def test_neurons_that_share_one_job_become_one(copies):
+def test_neurons_that_share_one_job_become_one():
     """The evidence of copies is about a nat lower; weights alone would not find out."""
+    copies = 12
     single = lp.evolve(*redundant(1), 60)
     model, opt = redundant(copies)
     pruned = lp.evolve(model, opt, 60)
@@ -149,3 +149,25 @@ def test_a_weight_without_effect_is_dropped_when_compact(fitted):
     mixture = type(posterior.mixture)((best,), np.ones(1), 1.0)
     cut = type(posterior).of(mixture).compact(model._inputs)
     assert len(cut.best.active) < len(best.active)
+
+
+def test_a_function_with_many_bends_is_found():
+    """Smooth starts alone end at the constant: every second start is steep where inputs are few."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, size=(60, 1))
+    truth = lambda x: np.sin(6 * np.pi * x[:, 0])
+    y = truth(x) + 0.1 * rng.normal(size=60)
+    model = SparseBNNRegressor(random_state=0).fit(x, y)
+    grid = np.linspace(0.05, 0.95, 50)[:, None]
+    assert np.sqrt(np.mean((model.predict(grid) - truth(grid)) ** 2)) < 0.2  # the constant: 0.7
+
+
+def test_a_saved_estimator_is_replaced_only_when_asked(fitted, tmp_path):
+    path = tmp_path / "model.nc"
+    fitted.save(path)
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        fitted.save(path)
+    assert path.read_bytes() == before
+    fitted.save(path, overwrite=True)
+    assert sbnn.load(path).n_parameters_kept_ == fitted.n_parameters_kept_

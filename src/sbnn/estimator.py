@@ -366,12 +366,12 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         arrays, metadata = parts(self)
         return from_parts(arrays, metadata, self._posterior.compact(self._inputs))
 
-    def save(self, path) -> None:
+    def save(self, path, overwrite: bool = False) -> None:
         """Write one NetCDF file without pickled code; `sbnn.load` reads it."""
         from sbnn.estimator_io import save
 
         check_is_fitted(self)
-        save(self, path)
+        save(self, path, overwrite)
 
     def __getstate__(self):
         state = super().__getstate__()

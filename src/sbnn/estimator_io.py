@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,8 +81,6 @@ def save(estimator: SparseBNNRegressor, path, overwrite: bool = False) -> None:
     """Write one NetCDF file, whole or not at all."""
     import xarray as xr
 
-    if Path(path).exists() and not overwrite:
-        raise FileExistsError(f"{str(path)!r} exists; give another name, or delete it.")
     arrays, metadata = parts(estimator)
     data = {
         name: (tuple(f"{name}_{i}" for i in range(np.ndim(value))), value)
