@@ -163,11 +163,12 @@ def test_a_function_with_many_bends_is_found():
 
 
 def test_a_saved_estimator_is_replaced_only_when_asked(fitted, tmp_path):
+    model, _, _ = fitted
     path = tmp_path / "model.nc"
-    fitted.save(path)
+    model.save(path)
     before = path.read_bytes()
     with pytest.raises(FileExistsError, match="overwrite=True"):
-        fitted.save(path)
+        model.save(path)
     assert path.read_bytes() == before
-    fitted.save(path, overwrite=True)
-    assert sbnn.load(path).n_parameters_kept_ == fitted.n_parameters_kept_
+    model.save(path, overwrite=True)
+    assert sbnn.load(path).n_parameters_kept_ == model.n_parameters_kept_
