@@ -34,7 +34,9 @@ def measured(tmp_path):
             "log_likelihood": [None, -0.5, None, -1.5],
             "crps": [None, 0.1, None, 0.1],
             "coverage": [None, 0.9, None, 1.0],
-            "seconds": 2.0,
+            "parameters": [None, 20.0, None, 20.0],
+            "compact_parameters": [None, 6.0, None, 8.0],
+            "cpu": 2.0,
         }
     ).to_csv(tmp_path / "uci.csv", index=False)
     return tmp_path
@@ -43,8 +45,9 @@ def measured(tmp_path):
 def test_means_and_standard_errors_are_those_of_the_splits(measured):
     text = tables.page(measured)
     # mean of 1 and 2, and its standard error: 0.7071 / √2
-    ours = "| **sbnn** | 1.500 ± 0.500 | −1.000 ± 0.500 | 0.100 ± 0.000 | 95 % | 2.0 | 2 |"
-    theirs = "| CatBoost | 3.000 ± 0.000 | – | – | – | 2.0 | 2 |"
+    scores = "1.500 ± 0.500 | −1.000 ± 0.500 | 0.100 ± 0.000 | 95 %"
+    ours = f"| **sbnn** | {scores} | 7 of 20 | 2.0 | 2 |"
+    theirs = "| CatBoost | 3.000 ± 0.000 | – | – | – | – | 2.0 | 2 |"
     assert f"{ours}\n{theirs}" in text
     assert "| **sbnn** | 1.50 / −1.00 |" in tables.readme_table(measured)
     assert "| CatBoost | 3.00 / – |" in tables.readme_table(measured)
