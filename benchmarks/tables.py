@@ -227,7 +227,7 @@ def readme_table(results: Path = RESULTS) -> str:
     path = results / "uci.csv"
     if not path.exists():
         return ""
-    table = pd.read_csv(path)
+    table = _common(pd.read_csv(path))
     n_splits = table.groupby("dataset")["split"].nunique()
     rows = []
     for method, runs in table.groupby("method", sort=False):
@@ -244,6 +244,16 @@ def readme_table(results: Path = RESULTS) -> str:
         f"{text}\n\nMeans over the standard splits of UCI data sets, all methods on the same rows: "
         "`python benchmarks/uci.py --data DIR`."
     )
+
+
+def _common(table: pd.DataFrame) -> pd.DataFrame:
+    """The splits that every method has which has any of the data set: means over the same rows."""
+    parts = []
+    for _, part in table.groupby("dataset", sort=False):
+        n_methods = part["method"].nunique()
+        counts = part.groupby("split")["method"].nunique()
+        parts.append(part[part["split"].isin(counts.index[counts == n_methods])])
+    return pd.concat(parts)
 
 
 def readme(text: str, results: Path = RESULTS) -> str:
