@@ -48,4 +48,4 @@ def call(method: str, kind: str, checkpoint, **options):
 if __name__ == "__main__":
     method, kind, checkpoint, path = sys.argv[1:]
     print("started", flush=True)
-    call(method, kind, checkpoint).save(path)
+    call(method, kind, checkpoint).save(path, overwrite=True)

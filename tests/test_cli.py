@@ -171,14 +171,6 @@ def test_json_is_one_object_and_nothing_else(place, instant):
     assert json.loads(run("report", out, "--json").stdout)["report"] == str(out / "report.html")
 
 
-def test_a_saved_estimator_is_not_replaced_unasked(fitted, known):
-    path = fitted[0] / "model.nc"
-    before = path.read_bytes()
-    with pytest.raises(FileExistsError, match="exists; give another name, or delete it"):
-        known.model.save(path)
-    assert path.read_bytes() == before
-
-
 def test_the_report_can_be_written_again(fitted):
     out, _ = fitted
     before = (out / "report.html").read_text(encoding="utf-8")
