@@ -108,7 +108,12 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert "explains nearly all of “y” in rows it did not see" in words
     assert "95 % intervals for “y” held" in words
     assert f"“{EVIL}”" in words
-    assert "Next to no influence (below 1 %): “$x^{”, “speed”." in words
+    shares = several.model.feature_relevance_
+    idle = [f"“{several.features[j]}”" for j in np.flatnonzero(shares < report.UNUSED)]
+    weak = (shares >= report.UNUSED) & (shares < report.IRRELEVANT)
+    assert {"“$x^{”", "“speed”"} >= set(idle)
+    assert ("Next to no influence: " + ", ".join(idle) in words) == bool(idle)
+    assert ("Weak, but used: " in words) == bool(weak.any())
     assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
     assert "Not verified by sampling" in words
     own = report_figures.own_uncertainty(several)
@@ -159,7 +164,10 @@ def test_sampled_fits_are_called_verified_or_not(several):
         "reason": "a stage hit its cap", "messages": [], "optima": [], "newton": [], "stages": [],
     }  # fmt: skip
     fitted = replace(several, record={**several.record, "run": run})
-    assert report.verdict(fitted)[-1].text.startswith("Verified: the log evidence")
+    assert "may be off together" in report.verdict(fitted)[-1].text
+    assert report.verdict(fitted)[-1].tone == "plain"
+    calm = replace(several, record={**several.record, "run": {**run, "converged": True}})
+    assert report.verdict(calm)[-1].text.startswith("Verified: the log evidence")
     assert "The sampler says: a stage hit its cap." in report.cautions(fitted)
     fitted = replace(several, record={**several.record, "run": {**run, "verified": False}})
     assert report.verdict(fitted)[-1].tone == "bad"

@@ -148,9 +148,16 @@ def fit(
         frame = _read(data, target, features, exclude)
         from sbnn import folder, report
         from sbnn.report import verdict
+        from sbnn.validation import feasible
 
         folder.check_free(folder_path, force)
         inputs = [name for name in frame.columns if name not in set(target)]
+        reason = feasible(options["hidden_layer_sizes"], len(inputs), len(target)).get(method)
+        if reason:
+            complain(
+                f"{method} {reason}; this can take hours. Give a smaller --hidden, or leave "
+                "--method out."
+            )
         with show_steps(quiet=as_json) as steps:
             steps.step(
                 f"fitting {len(frame):,} rows, {len(inputs)} input(s), {len(target)} target(s)"
@@ -226,7 +233,9 @@ def predict(
                 write_text(out, text)
         if as_json:
             where = None if out is None else str(out)
-            print(dumps({"rows": n, "out": where, "predictions": predicted}, indent=None))
+            beyond = [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
+            shown = {"rows": n, "out": where, "predictions": predicted, "extrapolates": beyond}
+            print(dumps(shown, indent=None))
         elif out is None:
             sys.stdout.write(text)
         else:

@@ -3,7 +3,7 @@
 GLOSSARY = {
     "optimum": "A fit that no small step improves. Different starts end in different optima; the "
     "prediction averages those that were kept. The weight of an optimum is its share in this "
-    "average: nearly equal for all, somewhat larger for those that predict left-out rows better.",
+    "average, larger for those that predict left-out rows better.",
     "kept, pruned": "A pruned weight is zero: the data do not ask for it. All others are kept. "
     "Several optima keep different numbers of weights; the means of these may be fractions.",
     "evidence": "The probability density of the data under the model, with all values of the "

@@ -16,6 +16,7 @@ from sbnn.plots import TITLES
 
 # Inputs below this share of the prediction's sensitivity are called irrelevant.
 IRRELEVANT = 0.01
+UNUSED = 1e-4
 
 
 class Sentence(NamedTuple):
@@ -164,17 +165,22 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     if len(shares) == 1:
         return []
     sure = shares >= np.maximum(IRRELEVANT, 2 * fitted.model.feature_relevance_std_)
-    named = [j for j in np.argsort(-shares)[:3] if sure[j]]
+    sure |= shares >= 0.2  # so large that it is named even where optima disagree on it
+    order = np.argsort(-shares)
+    named = [j for i, j in enumerate(order) if sure[j] and (i < 3 or shares[j] >= 0.1)]
     names = [f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)" for j in named]
-    idle = [fitted.features[j] for j in range(len(shares)) if shares[j] < IRRELEVANT]
     text = "The prediction follows no input."
     if names:
         most = " most" if (shares >= IRRELEVANT).sum() > len(names) else ""
         text = f"The prediction follows {_list(names)}{most}."
-    if idle:
-        shown = [f"“{name}”" for name in idle[:6]]
-        more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""
-        text += f" Next to no influence (below 1 %): {', '.join(shown)}{more}."
+    # Shares are of squared slopes: an input of 1 % moves the prediction a tenth as much as all do.
+    weak = [j for j in order if UNUSED <= shares[j] < IRRELEVANT]
+    idle = [j for j in order if shares[j] < UNUSED]
+    for title, inputs in (("Weak, but used", weak), ("Next to no influence", idle)):
+        if inputs:
+            shown = [f"“{fitted.features[j]}”" for j in sorted(inputs)[:6]]
+            more = f" and {len(inputs) - 6} more" if len(inputs) > 6 else ""
+            text += f" {title}: {', '.join(shown)}{more}."
     return [Sentence("plain", text)]
 
 
@@ -191,6 +197,10 @@ def _verified(fitted: Fit) -> Sentence:
     if run["verified"] is None:
         return Sentence("plain", f"Sampled directly, so there is nothing to verify: {value}.")
     gap = number(run["evidence_gap"], 2)
+    if run["verified"] and not run["converged"]:
+        return Sentence("plain", f"The {value} computed at the optimum agrees with the estimate "
+                        f"that led there (off by {gap}), but the particles had not forgotten their "
+                        "start in every stage, so both may be off together.")  # fmt: skip
     if run["verified"]:
         return Sentence("good", f"Verified: the {value} was computed exactly at the optimum; the "
                         f"estimate that led there was off by {gap}.")  # fmt: skip

@@ -146,6 +146,7 @@ def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[
             values = fitted.x.iloc[:, j].to_numpy()
             marks = np.quantile(values, np.linspace(0, 1, 21))
             ax.plot(marks, np.zeros(21), "|", color=DATA, ms=7, transform=ax.get_xaxis_transform())
+            ax.locator_params(axis="x", nbins=4)  # room for numbers as long as 120000
             _label(ax, xlabel=fitted.features[j])
         for ax in axes[:, 0]:
             _label(ax, ylabel=target)
