@@ -99,7 +99,7 @@ def sampled(tmp_path):
     y = np.tanh(frame["x"]) + 0.1 * rng.normal(size=12)
     model = SparseBNNRegressor((1,), method="standard", noise_std=1.0, random_state=0)
     model.fit(frame, y).save(tmp_path / folder.MODEL)
-    record = {"format": 1, "features": ["x"], "targets": ["y"], "validation": {}}
+    record = {"format": folder.FORMAT, "features": ["x"], "targets": ["y"], "validation": {}}
     (tmp_path / folder.FIT).write_text(json.dumps(record))
     frame.to_csv(tmp_path / "rows.csv", index=False)
     return tmp_path
