@@ -105,9 +105,11 @@ def figures(study: paper.Study):
         yield f"fig{number:02d}_laplace", "Laplace before and after", text, figure
 
     for number, layer in ((13, LAYER_2), (14, LAYER_1)):
-        figure = plot_pairs(
-            [hierarchical.phi[:, layer]], labels[layer], colours=[colour["hierarchical"]]
-        )
+        phi = hierarchical.phi[:, layer]
+        # Weights of a neuron that is not needed are free: their tails would hide all others.
+        low, high = np.quantile(phi, [0.05, 0.95], axis=0)
+        limits = np.stack([low, high], axis=1) + 0.35 * np.outer(high - low, [-1.0, 1.0])
+        figure = plot_pairs([phi], labels[layer], colours=[colour["hierarchical"]], limits=limits)
         text = "Parameters, averaged over the hyperparameters."
         yield f"fig{number:02d}_hierarchical", "Hierarchical Bayes: parameters", text, figure
     draws = hierarchical.arrays["log_alpha_draws"]

@@ -178,9 +178,11 @@ def plot_pairs(
                 style = "--" if k == 0 and len(samples) > 1 else "-"
                 if i == j:
                     grid = np.linspace(limits[i, 0], limits[i, 1], 200)
-                    inside = draws[:, i]
-                    if np.std(inside) > 0:
-                        density = gaussian_kde(inside, bw_method=0.12)(grid)
+                    seen = (draws[:, i] >= limits[i, 0]) & (draws[:, i] <= limits[i, 1])
+                    inside = draws[seen, i]
+                    if len(inside) > 1 and np.std(inside) > 0:
+                        width = 0.02 * np.ptp(limits[i]) / np.std(inside)
+                        density = gaussian_kde(inside, bw_method=width)(grid)
                         ax.plot(grid, density / density.max(), color=colour, ls=style, lw=1.2)
                 else:
                     rows = rng.choice(len(draws), size=min(n, len(draws)), replace=False)
