@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import keys
@@ -135,3 +136,26 @@ def test_a_rate_that_forbids_pruning_is_named_with_one_that_allows_it(precision,
         better = float(re.search(r"rate=([\de.+-]+)\)", found[0]).group(1))
         assert at_rest(better).relevance[0] < 0.1
         assert too_fine(problem, at_rest(better), Hyperprior(rate=better)) == []
+
+
+def straight_line(theta, data):
+    x, y = data
+    return -0.5 * jnp.sum((y - theta[0] * x - theta[1] * x**2) ** 2) / 0.01
+
+
+def test_a_model_without_a_mode_to_climb_to_does_without_laplace(monkeypatch):
+    x = np.linspace(-1, 1, 20)
+    problem = sbnn.Problem(
+        straight_line, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, data=(x, x)
+    )
+    options = {"n_particles": 200, "n_starts": 2, "average": False}
+    with_it = sbnn.nsbl(problem, key=0, **options)
+
+    def fails(*args):
+        raise ValueError("no start had a finite log-likelihood")
+
+    monkeypatch.setattr(search, "sparse_modes", fails)
+    without = sbnn.nsbl(problem, key=0, **options)
+    assert without.verified
+    error = np.hypot(with_it.log_evidence_error, without.log_evidence_error)
+    assert abs(without.log_evidence - with_it.log_evidence) < 4 * error + 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -125,9 +126,10 @@ def search(
     starts.append(("cold", cold, log_evidence(cold, mixture, problem.ard)))
     if not problem.black_box:
         say("maximising Laplace's evidence")
-        mode = sparse_modes(problem, hyperprior, rng, LAPLACE_STARTS)[0].mode
-        at_mode = mode.log_alpha
-        starts.append(("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
+        # It is one candidate of several: a model without a mode to climb to does without it.
+        with contextlib.suppress(ValueError, np.linalg.LinAlgError):
+            at_mode = sparse_modes(problem, hyperprior, rng, LAPLACE_STARTS)[0].mode.log_alpha
+            starts.append(("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
 
     judged = []
     for i, (origin, log_alpha, surrogate) in enumerate(starts):
