@@ -205,7 +205,15 @@ def predict(
         if out is not None and out.exists() and not force:
             raise UsageProblem(f"{out} exists; add --force to replace it, or give another --out.")
         from sbnn import tables
-        from sbnn.folder import beyond_training, dumps, model_of, record, with_columns, write_text
+        from sbnn.folder import (
+            beyond_training,
+            by_row,
+            dumps,
+            model_of,
+            record,
+            with_columns,
+            write_text,
+        )
 
         found = record(model)
         table = tables.read(data, (), found["features"], min_rows=1, whole=True)
@@ -233,9 +241,8 @@ def predict(
                 write_text(out, text)
         if as_json:
             where = None if out is None else str(out)
-            beyond = [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
-            shown = {"rows": n, "out": where, "predictions": predicted, "extrapolates": beyond}
-            print(dumps(shown, indent=None))
+            shown = {"rows": n, "out": where, "predictions": predicted}
+            print(dumps({**shown, "extrapolates": by_row(outside, n)}, indent=None))
         elif out is None:
             sys.stdout.write(text)
         else:

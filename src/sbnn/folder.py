@@ -286,6 +286,11 @@ def beyond_training(folder: Path, frame: pd.DataFrame) -> dict[str, np.ndarray]:
     return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
 
 
+def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
+    """For each of n rows the inputs outside the range of the fit."""
+    return [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
+
+
 def with_columns(
     table: pd.DataFrame,
     predicted: dict[str, dict[str, list[float]]],
@@ -303,11 +308,10 @@ def with_columns(
             start += "_predicted"
         added |= {f"{start}_{part}": values for part, values in parts.items()}
         taken |= set(added)
-    names = [[name for name, rows in outside.items() if rows[k]] for k in range(len(table))]
     last = "extrapolates"
     while last in taken:
         last += "_predicted"
-    added[last] = ["; ".join(row) for row in names]
+    added[last] = ["; ".join(names) for names in by_row(outside, len(table))]
     return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1)
 
 
