@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ import typer
 from typer.testing import CliRunner
 
 import sbnn
-from sbnn import cli, comparison_table, folder, report, terminal
+from sbnn import cli, comparison_table, folder, outputs, report, tables, terminal
 from sbnn.tables import TableError
 
 QUICK = ["--hidden", "1", "--method", "laplace"]
@@ -76,7 +77,7 @@ def instant(known, monkeypatch):
 
 def test_a_fit_folder_holds_model_record_data_and_report(fitted, place):
     out, result = fitted
-    assert {p.name for p in out.iterdir()} == set(folder.FILES)
+    assert {p.name for p in out.iterdir()} == set(outputs.FIT_FILES)
     record = json.loads((out / "fit.json").read_text())
     assert record["features"] == ["a", "b"]
     assert record["targets"] == ["y", "z"]
@@ -158,7 +159,7 @@ def test_columns_can_be_left_out_and_decimal_commas_are_told(place, instant):
     assert "'id'" in run(*arguments, code=2).stderr
     told = run(*arguments, "--exclude", "id", "--exclude", "z").stderr
     assert "decimal comma" in told
-    assert "2 input(s)" in told
+    assert "2 inputs, 1 target" in told
 
 
 def test_json_is_one_object_and_nothing_else(place, instant):
@@ -177,6 +178,52 @@ def test_the_report_can_be_written_again(fitted):
     (out / "report.html").unlink()
     run("report", out)
     assert (out / "report.html").read_text(encoding="utf-8") == before
+
+
+def test_what_cannot_be_written_is_refused_before_any_work(place, tmp_path, monkeypatch):
+    """The table is not even read."""
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("years of work")
+    monkeypatch.setattr(tables, "read", None)
+    for command in ("fit", "compare"):
+        start = [command, place / "data.csv", "--target", "y", "--out"]
+        assert "exists; add --force" in run(*start, tmp_path / "full", code=2).stderr
+        assert (
+            "which sbnn did not write" in run(*start, tmp_path / "full", "--force", code=2).stderr
+        )
+        assert "is not a folder" in run(*start, tmp_path / "file", code=2).stderr
+        told = run(*start, tmp_path / "file" / "below", code=2).stderr
+        assert f"{tmp_path / 'file'} is not a folder" in told
+    told = run("predict", "nowhere", "no.csv", "--out", tmp_path / "file" / "x.csv", code=2).stderr
+    assert "is not a folder" in told
+    (tmp_path / "mine" / "results").mkdir(parents=True)
+    (tmp_path / "mine" / "results" / "thesis.tex").write_text("years of work")
+    told = run("paper", "--out", tmp_path / "mine", code=2).stderr
+    assert "was not written by 'sbnn paper'" in told
+    assert (tmp_path / "mine" / "results" / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_without_a_target_the_columns_are_told(place, command):
+    told = run(command, place / "data.csv", code=2).stderr
+    assert "--target is missing" in told
+    assert "has 'a', 'b', 'y', 'z'." in told
+    assert len(told.splitlines()) == 1
+    assert "does not exist" in run(command, place / "nowhere.csv", code=2).stderr
+
+
+def test_the_command_of_the_report_can_be_typed_again(tmp_path, monkeypatch):
+    """A shell splits it into the arguments that were given, whatever columns are called."""
+    names = ["a, b", "it's", 'say "x"', "$HOME `ls`", "5 %", "-c", "é;#"]
+    arguments = ["fit", "my data.csv", *(p for name in names for p in ("--target", name))]
+    monkeypatch.setattr(sys, "argv", ["/somewhere/sbnn", *arguments])
+    told = terminal.command_line()
+    assert told.startswith("sbnn fit 'my data.csv'")
+    show = told.replace("sbnn", shlex.quote(sys.executable) + " -c 'import sys, json; "
+                        "print(json.dumps(sys.argv[1:]))'", 1)  # fmt: skip
+    done = subprocess.run(["sh", "-c", show], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == arguments
 
 
 def test_nothing_is_overwritten_without_force(fitted, place, instant):
@@ -383,7 +430,7 @@ def test_the_comparison_is_a_table_with_the_best_density_first():
     assert len(told) == 1
     assert "laplace is worse by 1.5 ± 0.3 nat per row, hardly by chance." in lines
     assert "No clear difference from nsbl: near (below 2 standard errors)." in lines
-    assert "50.0 %" in lines[1]
+    assert " 50 % " in lines[1]
     assert "left out: standard, hierarchical (samples too much)" in lines
 
 
@@ -505,8 +552,8 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
     assert plain.err.splitlines() == [
         "fitting [/bold] things",
         "unseen rows: fold 1 of 2",
-        "unseen rows: fold 2 of 2",
-        "sampling: β 1.0000 on its way from 0 to 1",
+        "unseen rows: fold 2 of 2, about 0.0 s left",
+        "sampling: the data have 100 % of their weight",
         "verifying",
     ]
     assert show(quiet=True).err == ""

@@ -12,7 +12,16 @@ import sbnn
 SOURCE = Path(sbnn.__file__).parent
 # From the top down. `progress` stands below what it shows, and is imported only when it is shown.
 ORDER = [
-    *("_float64", "executors", "likelihood", "identity", "datasets", "network", "priors"),
+    *(
+        "formats",
+        "_float64",
+        "executors",
+        "likelihood",
+        "identity",
+        "datasets",
+        "network",
+        "priors",
+    ),
     *("gaussian", "target", "problem", "regression", "evaluator", "moves", "checkpoint", "tmcmc"),
     *("mixture", "evidence", "optimise", "laplace", "refine", "hierarchical"),
     *("gauss_newton", "laplace_optimum", "laplace_pruning", "laplace_mixture", "sparse_laplace"),
@@ -20,6 +29,7 @@ ORDER = [
     *("progress", "averaging", "methods", "laplace_methods"),
     *(
         "fitted",
+        "frames",
         "scaling",
         "families",
         "estimator",
@@ -28,9 +38,10 @@ ORDER = [
         "paper",
         "paper_report",
     ),
-    *("glossary", "tables", "validation", "folder", "report_figures", "report_network"),
+    *("glossary", "columns", "tables", "outputs", "validation", "folder"),
+    *("report_figures", "report_network"),
     *("report", "comparison_table"),
-    *("terminal", "jax_settings", "cli", "__main__"),
+    *("terminal", "options", "jax_settings", "cli", "__main__"),
 ]
 # Manners that a module above may import inside a function, when they are asked for.
 LAZY = {"estimator_io", "modes", "progress", "plots", "report"}

@@ -17,9 +17,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn import folder, methods, report, report_figures, report_network, validation
+from sbnn import (
+    averaging,
+    folder,
+    formats,
+    methods,
+    report,
+    report_figures,
+    report_network,
+    tmcmc,
+    validation,
+)
 from sbnn.fitted import DrawsPosterior
-from sbnn.glossary import ADVICE, GLOSSARY
+from sbnn.glossary import GLOSSARY, for_the_command_line
 
 EVIL = "<script>alert(1)</script>"
 DOLLAR = "$x^{"
@@ -117,7 +127,7 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
     assert "Not verified by sampling" in words
     own = report_figures.own_uncertainty(several)
-    assert f"own uncertainty, {report.number(float(own[0]))} for a typical row" in words
+    assert f"own uncertainty, {formats.number(float(own[0]), 2)} for a typical row" in words
 
 
 def test_the_band_of_the_function_is_the_predicted_distribution_without_its_noise(several):
@@ -137,7 +147,7 @@ def test_how_many_rows_chance_allows_is_said(several):
     held = several.held_out
     wide = replace(held, lower=held.y - 1.0, upper=held.y + 1.0)
     sentence = report.verdict(replace(several, held_out=wide))[2]
-    assert "100.0 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
+    assert "100 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
 
 
 def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(several):
@@ -168,7 +178,7 @@ def test_sampled_fits_are_called_verified_or_not(several):
     assert report.verdict(fitted)[-1].tone == "plain"
     calm = replace(several, record={**several.record, "run": {**run, "converged": True}})
     assert report.verdict(calm)[-1].text.startswith("Verified: the log evidence")
-    assert "The sampler says: a stage hit its cap." in report.cautions(fitted)
+    assert "The sampler's last run: a stage hit its cap." in report.cautions(fitted)
     fitted = replace(several, record={**several.record, "run": {**run, "verified": False}})
     assert report.verdict(fitted)[-1].tone == "bad"
     twice = {**several.record, "run": {**run, "messages": ["stuck"]}, "warnings": ["stuck"]}
@@ -185,33 +195,61 @@ def test_evidence_that_had_not_settled_is_said_so(several):
     before = best.converged, list(best.history)
     best.converged, best.history = False, [*range(20)]
     try:
-        assert "still changed by up to 10" in report.unsettled(several)
-        assert report.unsettled(several) in report.cautions(several)
         several.model._set_learned()
         n = len(several.model.optima_)
-        assert f"of {n} optima had not converged" in report.verdict(several)[-1].text
+        (told,) = (text for text in report.cautions(several) if "had not converged" in text)
+        assert f"1 of {n} optima had not converged" in told
+        assert "still changed by up to 10 nat" in told
+        assert "rough" in told
+        assert "method_options" not in told  # there is no such option on the command line
+        best.history = [0.01 * k for k in range(20)]
+        several.model._set_learned()
+        (calm,) = (text for text in report.cautions(several) if "had not converged" in text)
+        assert "rough" not in calm
     finally:
         best.converged, best.history = before
         several.model._set_learned()
-    assert "had not converged" not in report.verdict(several)[-1].text
+    assert not any("had not converged" in text for text in report.cautions(several))
 
 
 def test_advice_is_one_that_can_be_followed_on_the_command_line(several):
     """The messages are those of the Python functions, as they are made there."""
+    source = "".join(inspect.getsource(m) for m in (methods, tmcmc, averaging))
+    for words in (
+        "Not verified: the estimated log evidence ",
+        "nat. Raise n_particles, or do not rely on this α.",
+        "reached β = 1, but particles had not decorrelated after all moves of ",
+        "(correlation up to ",
+        "The data resolve ",
+        "be pruned. Rescale them, or give a smaller rate",
+    ):
+        assert words in source
+    reason = "reached β = 1, but particles had not decorrelated after all moves of 1 stages "
+    reason += "(correlation up to 0.80)"
     stuck = SimpleNamespace(
-        n_rejected=0, n_evaluations=9, reason="hit its cap", stages=[SimpleNamespace(correlation=1)]
+        n_rejected=3, n_evaluations=900, reason=reason, stages=[SimpleNamespace(correlation=1)]
     )
     with pytest.warns(UserWarning, match="max_moves"):
-        messages = methods._messages(stuck)
-    source = inspect.getsource(methods.nsbl)
-    messages = [*messages, *(a for a in ADVICE if a in source)]
+        messages = [*methods._messages(stuck)]
     assert len(messages) == 2
-    texts = " ".join(
-        report.cautions(replace(several, record={**several.record, "warnings": messages}))
-    )
-    assert "max_moves" not in texts
-    assert "n_particles" not in texts
+    messages += [
+        "Not verified: the estimated log evidence 1.00 and the exact one -2.00 ± 0.10 differ by "
+        "more than 1.0 nat. Raise n_particles, or do not rely on this α.",
+        "The data resolve W[1][1,1] more finely than the hyperprior's rate 4.5e-05 lets a "
+        "precision grow, so they cannot be pruned. Rescale them, or give a smaller rate: "
+        "sbnn.priors.Hyperprior(rate=1e-09).",
+    ]
+    told = report.cautions(replace(several, record={**several.record, "warnings": messages}))
+    assert len(told) == 3  # that 3 of 900 points were rejected is of no consequence
+    texts = " ".join(told)
+    for programmers_word in ("max_moves", "n_particles", "Hyperprior", "β", "particles", "jax"):
+        assert programmers_word not in texts
+    assert "in 1 stage its draws" in texts
     assert texts.count("another --seed") == 2
+    many = (
+        "The log-likelihood was NaN or −inf in 30 of 900 evaluations; those points were rejected."
+    )
+    assert for_the_command_line([many, many]) == [many]
 
 
 def test_every_word_is_explained_in_the_report_and_in_the_documentation(page):
@@ -280,15 +318,6 @@ def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(seve
     large = report_network.network_graph(several)
     assert len(large["edges"]) == graph["n_kept"]
     assert not large["all_drawn"]
-
-
-def test_numbers_are_written_for_people():
-    assert report.number(-0.00012345) == "−0.000123"
-    assert report.number(12345.6) == "12,346"
-    assert report.number(float("nan")) == "–"
-    assert report.number(float("inf")) == "∞"
-    assert report.number(True) == "yes"
-    assert report.number(12000) == "12,000"
 
 
 # -------------------------------------------------------------------------------- in a browser

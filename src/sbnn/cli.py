@@ -6,22 +6,32 @@ What is heavy is imported inside the commands, so that `--help` and `--version` 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sbnn import __version__
+from sbnn.formats import duration, plural
 from sbnn.jax_settings import use_cache, use_cores
-from sbnn.terminal import (
-    UsageProblem,
-    command_line,
-    complain,
-    manners,
-    printable,
-    say,
-    show_steps,
+from sbnn.options import (
+    Data,
+    Debug,
+    Exclude,
+    Features,
+    Folder,
+    Force,
+    Hidden,
+    Json,
+    NoiseStd,
+    Seed,
+    Target,
+    estimator_options,
+    read,
+    targets_of,
 )
+from sbnn.terminal import command_line, complain, manners, say, show_steps, tell
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,64 +39,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA.csv",
-        help="Table of numbers: CSV, TSV or Parquet; names of the columns on the first line.",
-    ),
-]
-Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Folder that 'sbnn fit' wrote, with --out.")
-]
-Target = Annotated[
-    list[str],
-    typer.Option("--target", metavar="COLUMN", help="Column to predict; may be repeated."),
-]
-Features = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns to predict from, as a,b,c; may be repeated. All others if not given.",
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns to leave out, such as numbers of rows or dates; may be repeated.",
-    ),
-]
-Hidden = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZES",
-        help="Neurons: 20; or 15,10 for two layers; or auto: many sizes are tried and the "
-        "evidence chooses. If not given, sizes that suit most tables.",
-    ),
-]
-NoiseStd = Annotated[
-    str | None,
-    typer.Option(
-        "--noise-std",
-        metavar="NUMBER",
-        help="Standard deviation of the noise, where it is known: one, or one per target as 1,2. "
-        "Inferred from the data if not given.",
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        max=2**31 - 1,
-        metavar="NUMBER",
-        help="Seed of everything random: the same seed gives the same answer.",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 def _version(show: bool) -> None:
@@ -114,7 +66,7 @@ def root(
 @app.command(short_help="Fit a network to a table and write a report.")
 def fit(
     data: Data,
-    target: Target,
+    target: Target = None,
     features: Features = None,
     exclude: Exclude = None,
     hidden: Hidden = None,
@@ -143,16 +95,20 @@ def fit(
       sbnn fit data.csv --target strength --exclude id --out model
     """
     with manners(debug):
+        from sbnn import outputs
+
+        started = time.perf_counter()
         folder_path = out or Path(f"{data.stem}-fit")
-        options = _options(hidden, method, noise_std, seed, len(target))
-        frame = _read(data, target, features, exclude)
+        targets = targets_of(data, target)
+        options = estimator_options(hidden, method, noise_std, seed, len(targets))
+        outputs.check_folder(folder_path, force, outputs.FIT_FILES)
+        frame = read(data, targets, features, exclude)
         from sbnn import folder, report
         from sbnn.report import verdict
         from sbnn.validation import feasible
 
-        folder.check_free(folder_path, force)
-        inputs = [name for name in frame.columns if name not in set(target)]
-        reason = feasible(options["hidden_layer_sizes"], len(inputs), len(target)).get(method)
+        inputs = [name for name in frame.columns if name not in set(targets)]
+        reason = feasible(options["hidden_layer_sizes"], len(inputs), len(targets)).get(method)
         if reason:
             complain(
                 f"{method} {reason}; this can take hours. Give a smaller --hidden, or leave "
@@ -160,14 +116,15 @@ def fit(
             )
         with show_steps(quiet=as_json) as steps:
             steps.step(
-                f"fitting {len(frame):,} rows, {len(inputs)} input(s), {len(target)} target(s)"
+                f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}, "
+                f"{plural(len(targets), 'target')}"
             )
             fitted = folder.fit(
-                frame, inputs, target, options, data, command_line(),
+                frame, inputs, targets, options, data, command_line(),
                 steps.step, steps.on_fold, steps,
             )  # fmt: skip
             steps.step("writing the report")
-            with folder.whole_folder(folder_path) as temporary:
+            with outputs.whole_folder(folder_path) as temporary:
                 folder.save(fitted, temporary)
                 report.write(fitted, temporary)
         if as_json:
@@ -178,7 +135,12 @@ def fit(
             say(f"{marks[sentence.tone]} {sentence.text}")
         for text in report.cautions(fitted):
             say(f"! {text}")
-        say(f"report: {folder_path / folder.REPORT}")
+        took, record = time.perf_counter() - started, fitted.record
+        tell(
+            f"took {duration(took)}: fit {duration(record['seconds'])}, unseen rows "
+            f"{duration(record['seconds_unseen'])}, the rest reading and writing"
+        )
+        say(f"report: {folder_path / outputs.REPORT}")
 
 
 @app.command(short_help="Predict new rows with a fitted network.")
@@ -200,11 +162,10 @@ def predict(
     The last column, extrapolates, names the inputs outside the range of the fit.
     """
     with manners(debug):
-        if out is not None and out.is_dir():
-            raise UsageProblem(f"{out} is a folder; give a file with --out.")
-        if out is not None and out.exists() and not force:
-            raise UsageProblem(f"{out} exists; add --force to replace it, or give another --out.")
-        from sbnn import tables
+        from sbnn import outputs, tables
+
+        if out is not None:
+            outputs.check_file(out, force)
         from sbnn.folder import (
             beyond_training,
             by_row,
@@ -212,7 +173,6 @@ def predict(
             model_of,
             record,
             with_columns,
-            write_text,
         )
 
         found = record(model)
@@ -238,7 +198,7 @@ def predict(
             text = with_columns(table.whole, predicted, outside).to_csv(index=False)
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)
-                write_text(out, text)
+                outputs.write_text(out, text)
         if as_json:
             where = None if out is None else str(out)
             shown = {"rows": n, "out": where, "predictions": predicted}
@@ -252,7 +212,7 @@ def predict(
 @app.command(short_help="Compare methods on unseen rows of a table.")
 def compare(
     data: Data,
-    target: Target,
+    target: Target = None,
     features: Features = None,
     exclude: Exclude = None,
     hidden: Hidden = None,
@@ -283,17 +243,20 @@ def compare(
     minute or more each: name them with --method, with a small --hidden and perhaps --folds 3.
     """
     with manners(debug):
-        options = _options(hidden, "auto", noise_std, seed, len(target))
-        frame = _read(data, target, features, exclude)
+        from sbnn import outputs
+
+        targets = targets_of(data, target)
+        options = estimator_options(hidden, "auto", noise_std, seed, len(targets))
+        if out is not None:
+            outputs.check_folder(out, force, outputs.COMPARISON_FILES)
+        frame = read(data, targets, features, exclude)
         from sbnn import comparison_table as comparison
         from sbnn import folder, validation
 
-        inputs = [name for name in frame.columns if name not in set(target)]
-        reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(target))
+        inputs = [name for name in frame.columns if name not in set(targets)]
+        reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(targets))
         chosen, left_out = comparison.choose(method, reasons, folds)
-        if out is not None:
-            folder.check_free(out, force, comparison.FILES)
-        y = frame[target].to_numpy()
+        y = frame[targets].to_numpy()
         with show_steps(quiet=as_json) as steps:
             if warning := comparison.cost(chosen, validation.n_folds(len(y), folds)):
                 steps.step(warning)
@@ -301,7 +264,7 @@ def compare(
                 chosen, options, frame[inputs], y, folds, steps.step, steps.on_fold, steps
             )
         summary = comparison.summary(
-            records, left_out, data, target, inputs, options, folds, len(y)
+            records, left_out, data, targets, inputs, options, folds, len(y)
         )
         if out is not None:
             comparison.write(summary, out)
@@ -346,8 +309,9 @@ def paper(
 ) -> None:
     """Run the whole study: five methods on the boxcar data, tables, figures and a report."""
     with manners(debug, interrupted="interrupted; finished parts are kept."):
-        if out.exists() and not out.is_dir():
-            raise UsageProblem(f"{out} is a file; give a folder with --out.")
+        from sbnn import outputs
+
+        outputs.check_study(out)
         from sbnn import paper as study_module
         from sbnn.paper_report import write_report
 
@@ -358,50 +322,6 @@ def paper(
             say(f"  {'holds         ' if claim.holds else 'does NOT hold '} {claim.claim}")
             say(f"                 measured: {claim.measured}")
         say(f"report: {report}")
-
-
-# -------------------------------------------------------------------------------------- options
-def _read(data: Path, targets, features, exclude):
-    """The numbers of a table; what was guessed about it is said."""
-    from sbnn import tables
-
-    table = tables.read(data, targets, features or None, exclude or ())
-    if table.decimal_comma:
-        complain(f"{data}: numbers are read with a decimal comma (1,5 is one and a half).")
-    return table.numbers
-
-
-def _options(hidden, method, noise_std, seed: int, n_targets: int) -> dict[str, Any]:
-    """Options of the estimator."""
-    methods = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
-    if method not in methods:
-        raise UsageProblem(f"--method must be one of {', '.join(methods)}; got {method!r}.")
-    noise: Any = None
-    if noise_std is not None:
-        noise = _list(noise_std, float, "--noise-std takes numbers above zero, as 0.1")
-        if not all(0 < value < float("inf") for value in noise):
-            raise UsageProblem(f"--noise-std takes numbers above zero; got {noise_std!r}.")
-        if len(noise) not in (1, n_targets):
-            raise UsageProblem(f"--noise-std: {len(noise)} numbers for {n_targets} target(s).")
-        noise = noise[0] if len(noise) == 1 else noise
-    widths: Any = "default" if hidden is None else hidden.strip()
-    if widths not in ("default", "auto"):
-        widths = tuple(_list(widths, int, "--hidden takes 20, or 15,10, or auto"))
-        if not all(1 <= width <= 1000 for width in widths):
-            raise UsageProblem(f"--hidden takes widths from 1 to 1000; got {hidden!r}.")
-    return {
-        "hidden_layer_sizes": widths,
-        "method": method,
-        "noise_std": noise,
-        "random_state": seed,
-    }
-
-
-def _list(text: str, kind, usage: str) -> list:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageProblem(f"{usage}; got {printable(text)!r}.") from None
 
 
 def main() -> None:

@@ -12,11 +12,12 @@ import numpy as np
 
 from sbnn import __version__
 from sbnn.estimator import SAMPLING
-from sbnn.folder import dumps, whole_folder, write_text
+from sbnn.folder import dumps
+from sbnn.formats import fixed, number, percent, rounded, with_error
 from sbnn.glossary import for_the_command_line
+from sbnn.outputs import whole_folder, write_text
 from sbnn.tables import TableError
 
-FILES = frozenset({"compare.csv", "compare.json"})
 COLUMNS = {
     "method": "method",
     "nlpd": "NLPD",
@@ -34,7 +35,8 @@ COLUMNS = {
 NOTES = (
     "Scores are for rows left out of the fit that predicts them, the same for all methods. NLPD:",
     "mean negative log predictive density, in nats; lower is better, as for RMSE, CRPS and width.",
-    "in 95 %: share of rows inside their 95 % interval. kept, of: parameters, means over optima.",
+    "in 95 %: share of rows inside their 95 % interval. kept, of: parameters left and in all;",
+    "means over the optima, whose networks may differ in size. seconds: of one fit to all rows.",
     "Log evidence is of all rows, in nats. It does not rank methods against one another: that of",
     "laplace and laplace_nsbl is an estimate at the best optimum, that of nsbl its maximum over α.",
 )
@@ -89,10 +91,8 @@ def verdict(methods: Sequence[dict[str, Any]]) -> list[str]:
     alike = [m["method"] for m in methods[1:] if m not in clear]
     out = [f"Best on unseen rows, by NLPD: {best}."]
     for m in clear:
-        out.append(
-            f"{m['method']} is worse by {m['nlpd_above_best']:.2g} ± "
-            f"{m['nlpd_above_best_error']:.1g} nat per row, hardly by chance."
-        )
+        worse = with_error(m["nlpd_above_best"], m["nlpd_above_best_error"])
+        out.append(f"{m['method']} is worse by {worse} nat per row, hardly by chance.")
     if alike:
         out.append(
             f"No clear difference from {best}: {', '.join(alike)} (below {CLEAR:.0f} standard "
@@ -132,7 +132,10 @@ def summary(records, left_out, data, targets, inputs, options, folds, n_rows) ->
 def lines(found: dict[str, Any]) -> list[str]:
     """The table as aligned text, best NLPD first, and what it says."""
     rows = [list(COLUMNS.values())]
-    rows += [[_cell(name, record[name]) for name in COLUMNS] for record in found["methods"]]
+    rows += [
+        [_cell(name, record[name], record, found["rows"]) for name in COLUMNS]
+        for record in found["methods"]
+    ]
     widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
     out = [
         "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths)))
@@ -140,9 +143,9 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
     out += found["verdict"]
     for record in found["methods"]:
-        told = record.get("warnings", [])
+        told = for_the_command_line(record.get("warnings", []))
         more = f" (and {len(told) - 1} more like it, see --json)" if len(told) > 1 else ""
-        out += [f"! {record['method']}: {for_the_command_line(told[0])}{more}"] if told else []
+        out += [f"! {record['method']}: {told[0]}{more}"] if told else []
     for why in dict.fromkeys(found["left_out"].values()):
         names = [method for method, reason in found["left_out"].items() if reason == why]
         out.append(f"left out: {', '.join(names)} ({why})")
@@ -151,16 +154,20 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [*out, *NOTES]
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any, record: dict[str, Any], n_rows: int) -> str:
     if isinstance(value, str):
         return value
     if name == "coverage_95":
-        return f"{100 * value:.1f} %"
+        return percent(value, n_rows)
     if name in ("n_parameters", "n_parameters_kept"):
         return f"{value:.0f}"
     if name.startswith("nlpd_above_best"):
-        return f"{value:.2g}"
-    return f"{value:.2f}" if name in ("log_evidence", "seconds") else f"{value:.4g}"
+        return rounded(value, record["nlpd_above_best_error"])
+    if name == "log_evidence":
+        return fixed(value, 1)
+    if name == "nlpd":
+        return fixed(value, 2)
+    return fixed(value, 1) if name == "seconds" else number(value)
 
 
 def write(found: dict[str, Any], out: Path) -> None:

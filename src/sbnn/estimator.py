@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from sbnn import sparse_laplace
 from sbnn.families import families
 from sbnn.fitted import DrawsPosterior, LaplacePosterior, Posterior
+from sbnn.frames import check_numbers
 from sbnn.gauss_newton import ACTIVATIONS
 from sbnn.laplace_mixture import Trial, moments, quantiles
 from sbnn.scaling import Scaling
@@ -72,7 +73,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Of the best optimum, for y in its own units.
     noise_std_ : float or ndarray, shape (n_outputs,)
     optima_ : DataFrame
-        The optima of the mixture, best first.
+        The optima of the mixture, best first; log evidences for y in its own units.
     n_parameters_, n_parameters_kept_ : float
         Weights and biases in total, and those left after pruning that have a way to the output;
         whole numbers for each optimum (`optima_`), here their mean over the optima. In the
@@ -83,7 +84,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     messages_ : list of str
         What the reader of the results should know, such as optima that have not converged.
     result_ : Result
-        What the sampling method returned (not kept by pickle and `save`).
+        What the sampling method returned, for standardised X and y (not kept by pickle and `save`).
 
     Examples
     --------
@@ -120,6 +121,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------- fit
     def fit(self, X, y):
         """Learn from X of shape (n, n_features) and y of shape (n,) or (n, n_outputs)."""
+        check_numbers(X)
         X, y = validate_data(
             self, X, y, dtype="numeric", multi_output=True, y_numeric=True, ensure_min_samples=2
         )
@@ -207,6 +209,9 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.noise_std_ = float(noise[0]) if self._flat else noise
         self.n_parameters_kept_, self.n_parameters_ = posterior.counts
         self.optima_ = posterior.table()
+        if "log_evidence" in self.optima_:  # for y in its own units, as that of the best one
+            shift = self.log_evidence_ - self.optima_["log_evidence"].iloc[0]
+            self.optima_["log_evidence"] += shift
         self.messages_ = posterior.messages()
 
     def _set_feature_relevance(self, x_t, seed) -> None:
@@ -332,6 +337,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _inputs_of(self, X) -> np.ndarray:
         check_is_fitted(self)
+        check_numbers(X)
         return np.asarray(validate_data(self, X, dtype="numeric", reset=False), dtype=float)
 
     def _blocks(self, X, size: int = 1024):
@@ -358,13 +364,17 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Neurons without a way to the output are cut out, and weights that move no prediction at the
         training inputs (mean or standard deviation) are dropped, all of them together by less
-        than 0.3 % of its standard deviation. `n_parameters_` counts the connections stored.
+        than 0.3 % of its standard deviation. `n_parameters_` counts the connections stored. Its
+        file is smaller by the training inputs; pruned weights take no room in either.
         """
         from sbnn.estimator_io import from_parts, parts
 
         check_is_fitted(self)
         arrays, metadata = parts(self)
-        return from_parts(arrays, metadata, self._posterior.compact(self._inputs))
+        small = self._posterior.compact(self._inputs)
+        if isinstance(small, LaplacePosterior):  # it stays as it is: inputs have done their work
+            arrays["inputs"] = self._inputs[:, :0]
+        return from_parts(arrays, metadata, small)
 
     def save(self, path, overwrite: bool = False) -> None:
         """Write one NetCDF file without pickled code; `sbnn.load` reads it."""

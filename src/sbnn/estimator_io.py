@@ -82,8 +82,9 @@ def save(estimator: SparseBNNRegressor, path, overwrite: bool = False) -> None:
     import xarray as xr
 
     arrays, metadata = parts(estimator)
+    # Axes of the same length share a dimension: each one takes a kilobyte of the file.
     data = {
-        name: (tuple(f"{name}_{i}" for i in range(np.ndim(value))), value)
+        name: (tuple(f"axis_{i}_of_{n}" for i, n in enumerate(np.shape(value))), value)
         for name, value in arrays.items()
     }
     attributes = {"sbnn_format": FORMAT, "sbnn": json.dumps(metadata), "creation_library": "sbnn"}

@@ -137,9 +137,15 @@ class LaplacePosterior:
         if not late:
             return []
         longest = max(o.iterations for o in late)
+        moved = max((abs(o.history[-1] - o.history[-11]) for o in late if len(o.history) > 10),
+                    default=np.inf)  # fmt: skip
+        rough = "" if moved <= 1 else " Evidence and pruning are rough."
+        change = (
+            f"changed by up to {moved:.2g} nat in the last ten" if moved < np.inf else "changed"
+        )
         return [
             f"{len(late)} of {len(optima)} optima had not converged after {longest} iterations: "
-            "their evidence could still rise and more of their weights be pruned. "
+            f"their log evidence still {change}, and more of their weights may be pruned.{rough} "
             "method_options={'iterations': 500} lets them go on, at the cost of time."
         ]
 

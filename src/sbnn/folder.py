@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import platform
-import shutil
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,14 +17,13 @@ import pandas as pd
 
 from sbnn import __version__
 from sbnn.estimator import SAMPLING, SparseBNNRegressor
+from sbnn.formats import duration
+from sbnn.glossary import for_the_command_line
 from sbnn.loading import load as load_model
+from sbnn.outputs import DATA, FIT, HELD_OUT, MODEL, write_text
 from sbnn.tables import TableError
 from sbnn.validation import HeldOut, for_users, held_out
 
-MODEL, FIT, DATA, HELD_OUT, REPORT = (
-    "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
-)  # fmt: skip
-FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
 # Fields of `HeldOut`, and what their columns are called after the target's name.
 HELD_OUT_COLUMNS = {
     "y": "observed",
@@ -40,7 +35,9 @@ HELD_OUT_COLUMNS = {
     "log_density": "log_density",
     "crps": "crps",
 }
-FORMAT = 2
+# Columns of the tables of a run that are log evidences, but for a constant of the units.
+LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
+FORMAT = 3
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
 
@@ -94,7 +91,7 @@ def fit(
         model.fit(x, flat)
         model.set_params(method_options=None)
         seconds = time.perf_counter() - started
-        step(f"fitted by {model.method_used_} in {seconds:.1f} s ({model.method_reason_})")
+        step(f"fitted by {model.method_used_} in {duration(seconds)}")
         scored = held_out(
             model,
             lambda: SparseBNNRegressor(**options),
@@ -103,28 +100,32 @@ def fit(
             options["random_state"] or 0,
             on_fold,
         )
-    messages = for_users(caught)
+    took = {"seconds": seconds, "seconds_unseen": time.perf_counter() - started - seconds}
+    messages = for_the_command_line([*for_users(caught), *model.messages_])
     out = Fit(model, list(features), list(targets), data, scored)
-    out.record = _record(out, options, source, command, seconds, messages)
+    out.record = _record(out, options, source, command, took, messages)
     return out
 
 
-def _record(fitted: Fit, options, source, command, seconds, messages) -> dict[str, Any]:
+def _record(fitted: Fit, options, source, command, took, messages) -> dict[str, Any]:
     model = fitted.model
     run: dict[str, Any] = {}
     result = getattr(model, "result_", None)
     if result is not None:
+        # The method saw standardised targets; log evidences are told for those of the table.
+        units = model.log_evidence_ - result.log_evidence
         run = {
             "verified": result.verified,
             "evidence_gap": result.evidence_gap,
             "log_evidence_error": result.log_evidence_error,
             "converged": bool(result.converged),
-            "reason": result.reason,
+            "reason": "".join(for_the_command_line([result.reason])),
             "n_evaluations": int(result.n_evaluations),
-            "messages": list(result.messages),
+            "n_rejected": int(result.n_rejected),
+            "messages": for_the_command_line(result.messages),
             "stages": _records(result.history.get("stages")),
-            "newton": _records(result.history.get("newton")),
-            "optima": _records(result.optima),
+            "newton": _records(result.history.get("newton"), units),
+            "optima": _records(result.optima, units),
         }
     return {
         "format": FORMAT,
@@ -142,8 +143,8 @@ def _record(fitted: Fit, options, source, command, seconds, messages) -> dict[st
         "targets": fitted.targets,
         "options": _plain(options),
         "method": model.method_used_,
-        "method_reason": model.method_reason_,
-        "seconds": seconds,
+        "method_reason": "".join(for_the_command_line([model.method_reason_])),
+        **took,
         "log_evidence": model.log_evidence_,
         "noise_std": np.atleast_1d(model.noise_std_).tolist(),
         "feature_relevance": dict(zip(fitted.features, model.feature_relevance_.tolist())),
@@ -159,8 +160,12 @@ def _record(fitted: Fit, options, source, command, seconds, messages) -> dict[st
     }
 
 
-def _records(table: pd.DataFrame | None) -> list[dict[str, Any]]:
-    return [] if table is None else _plain(table.to_dict("records"))
+def _records(table: pd.DataFrame | None, units: float = 0.0) -> list[dict[str, Any]]:
+    """Rows of a table, log evidences shifted by `units`."""
+    if table is None:
+        return []
+    shifted = {name: table[name] + units for name in LOG_EVIDENCES if name in table}
+    return _plain(table.assign(**shifted).to_dict("records"))
 
 
 def _plain(value: Any) -> Any:
@@ -187,59 +192,6 @@ def _digest(path: Path) -> str:
 
 
 # ------------------------------------------------------------------------------ write and read
-def check_free(out: Path, force: bool, files: frozenset[str] = FILES) -> None:
-    """Refuse to overwrite, and with `force` to delete what is not ours."""
-    if not out.exists() and not out.is_symlink():
-        return
-    if not out.is_dir() or out.is_symlink():
-        raise TableError(f"{out} is not a folder; give another name with --out.")
-    here = {path.name for path in out.iterdir()}
-    if here and not force:
-        raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
-    foreign = sorted(here - files)
-    if foreign:
-        raise TableError(
-            f"{out} holds {foreign[0]!r}, which sbnn did not write; it is not replaced. "
-            "Give another --out."
-        )
-
-
-@contextlib.contextmanager
-def whole_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its place at the end, or vanishes."""
-    out = out.absolute()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    aside = temporary.with_name(temporary.name + ".old")
-    try:
-        temporary.chmod(0o755)
-        yield temporary
-        if out.exists():
-            out.rename(aside)
-        try:
-            temporary.rename(out)
-        except BaseException:
-            if aside.exists():
-                aside.rename(out)
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def save(fitted: Fit, folder: Path) -> None:
     """Model, record, training table and held-out predictions; the report comes from `report`."""
     fitted.model.save(folder / MODEL)

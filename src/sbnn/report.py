@@ -10,8 +10,22 @@ import numpy as np
 from sbnn import report_figures as figures
 from sbnn import report_network as graphs
 from sbnn.fitted import LaplacePosterior
-from sbnn.folder import REPORT, Fit, write_text
+from sbnn.folder import Fit
+from sbnn.formats import (
+    duration,
+    explained,
+    fixed,
+    listed,
+    log_evidence,
+    names,
+    number,
+    percent,
+    rounded,
+    unbroken,
+    with_error,
+)
 from sbnn.glossary import GLOSSARY, for_the_command_line
+from sbnn.outputs import REPORT, write_text
 from sbnn.plots import TITLES
 
 # Inputs below this share of the prediction's sensitivity are called irrelevant.
@@ -40,7 +54,8 @@ def render(fitted: Fit) -> str:
     environment = Environment(
         loader=PackageLoader("sbnn"), autoescape=select_autoescape(default=True)
     )
-    environment.filters["number"] = number
+    for function in (number, names, unbroken, duration):
+        environment.filters[function.__name__] = function
     one_input = len(fitted.features) == 1
     model = fitted.model
     return environment.get_template("fit.html").render(
@@ -49,7 +64,7 @@ def render(fitted: Fit) -> str:
         method=TITLES.get(model.method_used_, model.method_used_),
         sentences=verdict(fitted),
         warnings=cautions(fitted),
-        scores=fitted.scores,
+        scores=_scores(fitted),
         curves=figures.curves(fitted) if one_input else figures.partial_dependence(fitted),
         observed=figures.observed(fitted),
         calibration=figures.calibration(fitted),
@@ -58,7 +73,7 @@ def render(fitted: Fit) -> str:
         graph=graphs.network_graph(fitted),
         relevance=_relevance(fitted),
         optima=_optima(fitted),
-        unsettled=unsettled(fitted),
+        log_evidence=_log_evidence(fitted),
         glossary=GLOSSARY,
         parameters=_parameters(fitted),
         mixture_size=len(model.optima_),
@@ -66,23 +81,6 @@ def render(fitted: Fit) -> str:
         one_input=one_input,
         has_relevance=not np.isnan(model.relevance_).all(),
     )
-
-
-def number(value: Any, digits: int = 3) -> str:
-    """A number for people: three digits, a true minus, – for what is unknown."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return "–"
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, int | np.integer):
-        return f"{value:,}".replace("-", "−")
-    if isinstance(value, float | np.floating):
-        value = float(value)
-        if np.isinf(value):
-            return "∞" if value > 0 else "−∞"
-        text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.{digits}g}"
-        return text.replace("-", "−")
-    return str(value)
 
 
 # -------------------------------------------------------------------------------------- verdict
@@ -99,15 +97,15 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
     name = fitted.targets[k]
     if np.isnan(r2):
         return Sentence("plain", f"“{name}” is the same in every row; there is nothing to explain.")
-    error = f"its typical error is {number(rmse)}, where “{name}” itself varies by "
-    error += f"{number(float(fitted.held_out.y[:, k].std()))}"
+    error = f"its typical error is {with_error(rmse, _errors(fitted)['rmse'][k])}, where “{name}” "
+    error += f"itself varies by {number(float(fitted.held_out.y[:, k].std()))}"
     if r2 < 0.05:
         return Sentence("bad", f"In rows it did not see, the model predicts “{name}” hardly better "
                         f"than the mean does: {error}.")  # fmt: skip
     degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
     return Sentence(
         "good" if r2 > 0.7 else "plain",
-        f"The model explains {degree} of “{name}” in rows it did not see ({100 * r2:.1f} % of the "
+        f"The model explains {degree} of “{name}” in rows it did not see ({explained(r2)} of the "
         f"variance): {error}.",
     )
 
@@ -125,11 +123,11 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
     low, high = coverage_range(n)
     noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
     own = float(figures.own_uncertainty(fitted)[k])
-    start = f"95 % intervals for “{fitted.targets[k]}” held {100 * share:.1f} % of {n:,} such rows"
+    start = f"95 % intervals for “{fitted.targets[k]}” held {percent(share, n)} of {n:,} such rows"
     known = "given as" if fitted.model.noise_std is not None else "found to be"
     end = (
-        f" They contain the noise, {known} {number(noise)} (standard deviation), and the model's "
-        f"own uncertainty, {number(own)} for a typical row."
+        f" They contain the noise, {known} {_noise(fitted, noise)} (standard deviation), and the "
+        f"model's own uncertainty, {number(own, 2)} for a typical row."
     )
     if share < low:
         return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
@@ -150,14 +148,23 @@ def _sparsity(fitted: Fit) -> Sentence:
         return Sentence("bad", f"All {total} parameters were pruned: the prediction is a constant.")
     several = len(model.optima_) > 1
     text = f"The best optimum, network {size}," if several else f"The {size} network"
-    text += f" keeps {total - gone} of its {total} parameters; {gone} were pruned: the data do not "
-    text += "ask for them."
+    went = "was" if gone == 1 else "were"
+    text += f" keeps {total - gone} of its {total} parameters; {gone} {went} pruned: the data do "
+    text += f"not ask for {'it' if gone == 1 else 'them'}."
     if several:
-        text += (
-            f" The prediction averages {len(model.optima_)} optima (fits from different starts), "
-            f"which keep {model.n_parameters_kept_:.0f} of {model.n_parameters_:.0f} on average."
-        )
+        text += f" The prediction averages {len(model.optima_)} optima (fits from different starts)"
+        text += f", which keep {_kept(model.optima_)}."
     return Sentence("plain", text)
+
+
+def _kept(optima) -> str:
+    """Parameters that several optima keep, by the size of the network: 12 to 15 of 37."""
+    parts = []
+    for size, rows in optima.groupby("n_parameters", sort=False)["n_kept"]:
+        low, high = rows.min(), rows.max()
+        parts.append(f"{low}{f' to {high}' if high > low else ''} of {size}")
+    sizes = " parameters, as their networks differ in size" if len(parts) > 1 else " parameters"
+    return (" or ".join(parts) if len(parts) <= 3 else "different numbers") + sizes
 
 
 def _inputs(fitted: Fit) -> list[Sentence]:
@@ -168,11 +175,11 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     sure |= shares >= 0.2  # so large that it is named even where optima disagree on it
     order = np.argsort(-shares)
     named = [j for i, j in enumerate(order) if sure[j] and (i < 3 or shares[j] >= 0.1)]
-    names = [f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)" for j in named]
+    found = [f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)" for j in named]
     text = "The prediction follows no input."
-    if names:
-        most = " most" if (shares >= IRRELEVANT).sum() > len(names) else ""
-        text = f"The prediction follows {_list(names)}{most}."
+    if found:
+        most = " most" if (shares >= IRRELEVANT).sum() > len(found) else ""
+        text = f"The prediction follows {listed(found)}{most}."
     # Shares are of squared slopes: an input of 1 % moves the prediction a tenth as much as all do.
     weak = [j for j in order if UNUSED <= shares[j] < IRRELEVANT]
     idle = [j for j in order if shares[j] < UNUSED]
@@ -186,37 +193,36 @@ def _inputs(fitted: Fit) -> list[Sentence]:
 
 def _verified(fitted: Fit) -> Sentence:
     run = fitted.record.get("run", {})
-    value = f"log evidence {number(fitted.model.log_evidence_, 5)}"
+    value = f"log evidence {_log_evidence(fitted)}"
     if not run:
         return Sentence(
             "plain",
-            f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum"
-            f"{_unconverged(fitted)}. The scores on unseen rows do not depend on it.",
+            f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum. The "
+            "scores on unseen rows do not depend on it.",
         )
-    value += f" ± {number(run['log_evidence_error'], 2)}"
     if run["verified"] is None:
         return Sentence("plain", f"Sampled directly, so there is nothing to verify: {value}.")
-    gap = number(run["evidence_gap"], 2)
+    gap = rounded(run["evidence_gap"], run["log_evidence_error"])
     if run["verified"] and not run["converged"]:
         return Sentence("plain", f"The {value} computed at the optimum agrees with the estimate "
-                        f"that led there (off by {gap}), but the particles had not forgotten their "
-                        "start in every stage, so both may be off together.")  # fmt: skip
+                        f"that led there (off by {gap} nat), but the sampler's draws had not moved "
+                        "enough in every stage, so both may be off together.")  # fmt: skip
     if run["verified"]:
         return Sentence("good", f"Verified: the {value} was computed exactly at the optimum; the "
-                        f"estimate that led there was off by {gap}.")  # fmt: skip
+                        f"estimate that led there was off by {gap} nat.")  # fmt: skip
     return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
-                    f"{gap}; the precisions α, and what was pruned, may be wrong.")  # fmt: skip
+                    f"{gap} nat; the precisions α, and what was pruned, may be wrong.")  # fmt: skip
 
 
-def _unconverged(fitted: Fit) -> str:
-    if "converged" not in fitted.model.optima_:
-        return ""
-    done = fitted.model.optima_["converged"]
-    return "" if done.all() else f"; {(~done).sum()} of {len(done)} optima had not converged"
+def _log_evidence(fitted: Fit) -> str:
+    return log_evidence(
+        fitted.model.log_evidence_, fitted.record.get("run", {}).get("log_evidence_error")
+    )
 
 
-def _list(items: list[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+def _noise(fitted: Fit, noise: float) -> str:
+    """As given; or as inferred, with the two digits that a few hundred rows tell."""
+    return number(noise, 3 if fitted.model.noise_std is not None else 2)
 
 
 def cautions(fitted: Fit) -> list[str]:
@@ -237,42 +243,48 @@ def cautions(fitted: Fit) -> list[str]:
     for k, name in enumerate(fitted.targets):
         if noise[k] > 1.5 * residual[k] > 0:
             out.append(
-                f"The noise of “{name}” ({number(float(noise[k]))}) is far above the errors on "
-                f"unseen rows ({number(float(residual[k]))}): the intervals are too wide."
+                f"The noise of “{name}” ({_noise(fitted, float(noise[k]))}) is far above errors "
+                f"on unseen rows ({number(float(residual[k]), 2)}): the intervals are too wide."
             )
-    if _growth(fitted)[1] > 1:
-        out.append(unsettled(fitted))
     run = fitted.record.get("run", {})
     # A method both warns and keeps the message in its result, with the reason inside.
-    told = list(dict.fromkeys([*run.get("messages", []), *fitted.record.get("warnings", [])]))
-    if run and not run["converged"] and not any(run["reason"] in text for text in told):
-        out.append(f"The sampler says: {run['reason']}.")
-    return [*out, *(for_the_command_line(text) for text in told)]
-
-
-def _growth(fitted: Fit) -> tuple[int, float]:
-    """Optima stopped by the limit of iterations, and how far their evidence moved in ten more."""
-    posterior = fitted.model._posterior
-    if not isinstance(posterior, LaplacePosterior):
-        return 0, 0.0
-    moving = [o for o in posterior.mixture.optima if not o.converged and len(o.history) > 10]
-    return len(moving), max((abs(o.history[-1] - o.history[-11]) for o in moving), default=0.0)
-
-
-def unsettled(fitted: Fit) -> str:
-    """Whether the evidence of the optima was still changing when the iterations ended."""
-    moving, growth = _growth(fitted)
-    if not moving:
-        return ""
-    rough = " Evidence and pruning are rough." if growth > 1 else ""
-    return (
-        f"{moving} of {len(fitted.model.optima_)} optima reached the limit of iterations before "
-        f"they had converged; in the last ten the log evidence still changed by up to "
-        f"{number(float(growth), 2)} nat.{rough} The scores on unseen rows hold as they are."
+    told = for_the_command_line(
+        [*fitted.model.messages_, *run.get("messages", []), *fitted.record.get("warnings", [])]
     )
+    if run and not run["converged"]:
+        (reason,) = for_the_command_line([run["reason"]])
+        if not any(reason in text for text in told):
+            out.append(f"The sampler's last run: {reason}.")
+    return [*out, *told]
 
 
 # --------------------------------------------------------------------------------------- tables
+def _errors(fitted: Fit) -> dict[str, np.ndarray]:
+    """Standard errors of scores that are means over rows, per output."""
+    held = fitted.held_out
+    squares = (held.y - held.mean) ** 2
+    spread = {"nlpd": held.log_density, "crps": held.crps, "width_95": held.upper - held.lower}
+    errors = {name: v.std(axis=0) / np.sqrt(len(v)) for name, v in spread.items()}
+    # of a square root: δ√m = δm / 2√m
+    rmse = np.sqrt(squares.mean(axis=0))
+    errors["rmse"] = squares.std(axis=0) / np.sqrt(len(squares)) / np.maximum(2 * rmse, 1e-300)
+    return errors
+
+
+def _scores(fitted: Fit) -> list[dict[str, str]]:
+    """The scores of every target as they are shown."""
+    scores, errors, n = fitted.scores, _errors(fitted), len(fitted.held_out.rows)
+    out = []
+    for k in range(len(fitted.targets)):
+        shown = {name: with_error(scores[name][k], e[k]) for name, e in errors.items()}
+        shown["width_95"] = rounded(scores["width_95"][k], errors["width_95"][k])
+        r2 = scores["r2"][k]
+        shown["r2"] = "–" if np.isnan(r2) else explained(r2)
+        shown["coverage_95"] = percent(scores["coverage_95"][k], n)
+        out.append({name: unbroken(text) for name, text in shown.items()})
+    return out
+
+
 def _relevance(fitted: Fit) -> list[dict[str, Any]]:
     shares, spread = fitted.model.feature_relevance_, fitted.model.feature_relevance_std_
     order = np.argsort(-shares, kind="stable")[:60]
@@ -281,10 +293,15 @@ def _relevance(fitted: Fit) -> list[dict[str, Any]]:
             "name": fitted.features[j],
             "share": float(shares[j]),
             "percent": f"{100 * min(max(float(shares[j]), 0.0), 1.0):.2f}",
-            "text": f"{100 * shares[j]:.1f} ± {100 * spread[j]:.1f} %",
+            "text": unbroken(_share(100 * float(shares[j]), 100 * float(spread[j]))),
         }
         for j in order
     ]
+
+
+def _share(value: float, error: float) -> str:
+    """Tenths of a percent at most."""
+    return (with_error(value, error) if error >= 0.05 else fixed(value, 1)) + " %"
 
 
 def _optima(fitted: Fit) -> dict[str, Any]:
@@ -305,14 +322,20 @@ def _optima(fitted: Fit) -> dict[str, Any]:
     }
     records = run["optima"] if run.get("optima") else fitted.model.optima_.to_dict("records")
     columns = [c for c in titles if records and c in records[0]]
-    shift = fitted.model.log_evidence_ - records[0].get("log_evidence", fitted.model.log_evidence_)
     rows = []
     for record in records[:40]:
         cells = []
         for c in columns:
             value = record[c]
-            if c == "log_evidence":  # in the units of y, as everywhere else
-                value = f"{value + shift:.2f}".replace("-", "−")
+            if c == "log_evidence":
+                error = record.get("log_evidence_error")
+                value = fixed(value, 1) if error is None else rounded(value, error)
+            elif c == "log_evidence_error":
+                value = rounded(value, value)
+            elif c == "gap":
+                value = rounded(value, record.get("log_evidence_error"))
+            elif c in ("weight", "share"):
+                value = fixed(value, 2)
             elif c == "hidden_layer_sizes":
                 value = "-".join(map(str, value)) or "none"
             cells.append(number(value))
@@ -329,13 +352,14 @@ def _parameters(fitted: Fit) -> list[dict[str, Any]]:
         layer, i, j = ends[k]
         start, end = graphs.node_name(fitted, layer, i), graphs.node_name(fitted, layer + 1, j)
         cells = [float(row[c]) for c in ("mean", "std", "log_alpha", "relevance")]
+        texts = graphs.as_shown(*cells)
         out.append(
             {
                 "name": name,
                 "place": k,
                 "path": f"{'bias' if i < 0 else start} → {end}",
                 "kept": "pruned" if gone[k] else "kept",
-                "cells": [{"sort": _sortable(v), "text": number(v)} for v in cells],
+                "cells": [{"sort": _sortable(v), "text": t} for v, t in zip(cells, texts)],
             }
         )
     return out

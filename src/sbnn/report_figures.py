@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import Fit
@@ -17,6 +18,10 @@ from sbnn.plots import BEFORE, COLOURS, DATA, TRUTH, _figure, plot_pairs
 
 N_INPUTS_SHOWN = 9
 N_PAIRS = 5
+# Ends of the central 95 % of a distribution.
+BAND = (0.025, 0.975)
+# Falls of the log evidence within one iteration, in nats, that no step of an iteration makes.
+FALL = 5.0
 
 
 class Shown(NamedTuple):
@@ -200,23 +205,24 @@ def calibration(fitted: Fit) -> list[Shown]:
         figure.get_layout_engine().set(wspace=0.08)
         left, right = figure.subplots(1, 2)
         bins = int(np.clip(n // 8, 4, 20))
-        left.hist(pit, bins=np.linspace(0, 1, bins + 1), color=colour(fitted), alpha=0.75, ec="w")
-        expected, spread = n / bins, 1.96 * np.sqrt(n / bins * (1 - 1 / bins))
-        left.axhspan(max(expected - spread, 0), expected + spread, color=BEFORE, alpha=0.3, lw=0)
-        left.axhline(expected, color=TRUTH, lw=1, ls="--")
+        left.axhspan(*binom.ppf(BAND, n, 1 / bins), color=BEFORE, alpha=0.3, lw=0, zorder=0)
+        left.hist(pit, bins=np.linspace(0, 1, bins + 1), color=colour(fitted), alpha=0.6, ec="w")
+        left.axhline(n / bins, color=TRUTH, lw=1, ls="--")
         left.set(xlabel="PIT: where the observation falls, 0 to 1", ylabel="number of rows",
                  xlim=(0, 1))  # fmt: skip
         inside = [(np.abs(pit - 0.5) <= level / 2).mean() for level in levels]
-        spread = 1.96 * np.sqrt(levels * (1 - levels) / n)
-        right.fill_between(levels, levels - spread, levels + spread, color=BEFORE, alpha=0.3, lw=0)
+        low, high = (binom.ppf(q, n, levels) / n for q in BAND)
+        right.fill_between(levels, low, high, color=BEFORE, alpha=0.3, lw=0)
         right.plot([0, 1], [0, 1], color=TRUTH, lw=1, ls="--")
         right.plot(levels, inside, color=colour(fitted), lw=2)
         right.set(xlabel="probability claimed", ylabel="share of rows inside", xlim=(0, 1),
                   ylim=(0, 1))  # fmt: skip
         text = (
-            "Left: flat within the grey band when the predicted distributions are right; a hump in "
+            "Left: flat, apart from chance, when the predicted distributions are right; a hump in "
             "the middle means too wide, horns at the ends too narrow. Right: on the diagonal when "
-            f"intervals hold what they claim. {held.how[0].upper()}{held.how[1:]}."
+            "intervals hold what they claim. The grey bands hold each bar, and each point of the "
+            "curve, with 95 % probability if the predictions are right: one in twenty may leave "
+            f"them by chance. {held.how[0].upper()}{held.how[1:]}."
         )
         out.append(embed(figure, f"Calibration of {target}", text))
     return out
@@ -260,7 +266,7 @@ def optimisation(fitted: Fit) -> Shown | None:
         best = fitted.model._posterior.best
         # In the units of y, as everywhere else on the page.
         history = np.asarray(best.history) + (fitted.model.log_evidence_ - best.log_evidence)
-        label, what = "log evidence in nats", "Evidence iterations of the best optimum"
+        label, what = "log evidence in nats", "Evidence over the iterations of the best optimum"
     else:
         history = np.array([s["objective"] for s in run.get("newton", []) if "objective" in s])
         label, what = "objective in nats", "Newton iterations of the best start"
@@ -268,7 +274,12 @@ def optimisation(fitted: Fit) -> Shown | None:
         return None
     figure = _figure(figsize=(7, 3))
     ax = figure.add_subplot()
-    ax.plot(np.arange(1, len(history) + 1), history, "-", color=colour(fitted), lw=1.6)
+    steps = np.arange(1, len(history) + 1)
+    changes = falls(history)
+    for part in np.split(np.arange(len(history)), changes):
+        ax.plot(steps[part], history[part], "-", color=colour(fitted), lw=1.6)
+    for k in changes:
+        ax.axvline(steps[k] - 0.5, color=TRUTH, lw=1, ls=":")
     ax.set(xlabel="iteration", ylabel=label)
     low, high = np.quantile(history, 0.1), history.max()
     margin = 0.06 * (high - low) + 1e-9
@@ -276,6 +287,23 @@ def optimisation(fitted: Fit) -> Shown | None:
     text = (
         "Of the mixture's evidence and the hyperprior; what it leads to is judged by the exact one."
         if label.startswith("objective")
-        else "Dips follow changes: separate precisions in place of shared ones, a neuron taken out."
+        else "From a random start, below the picture. It steps up where weights get precisions of "
+        "their own in place of shared ones; a slow fall is no fault, as the update of α may pass "
+        "through lower evidence before it rises again."
     )
+    if len(changes):
+        text += (
+            " Dotted: the fit itself was changed, as a rule by taking out a neuron. The evidence "
+            "falls at once and comes back as the others take over its work; such a trial is kept "
+            "only where it ends no lower than it began."
+        )
     return embed(figure, what, text)
+
+
+def falls(history: np.ndarray) -> np.ndarray:
+    """Places from which on the evidence is that of a changed fit: it fell far at once.
+
+    The first iterations come from a random start and may fall by themselves.
+    """
+    places = np.flatnonzero(np.diff(history) < -FALL) + 1
+    return places[places > 10]

@@ -9,6 +9,7 @@ import numpy as np
 
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import Fit
+from sbnn.formats import fixed, number, rounded
 
 MAX_PRUNED, MAX_EDGES, MAX_NODES = 150, 1200, 40
 PRUNED_BELOW = 0.1
@@ -53,6 +54,9 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
         if (layer, i) not in place or (layer + 1, j) not in place:
             continue
         row = summary.iloc[k]
+        mean, std, log_alpha, relevance = as_shown(
+            row["mean"], row["std"], model.log_alpha_[k], model.relevance_[k]
+        )
         path = f"{node_name(fitted, layer, i)} → {node_name(fitted, layer + 1, j)}"
         edges.append(
             {
@@ -62,9 +66,9 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
                 "bias": i < 0,
                 "width": 1.0 if gone[k] else 0.6 + thick * float(gamma[k]),
                 "tip": f"{names[k]}: {path}\n"
-                f"γ = {_number(model.relevance_[k])}, log α = {_number(model.log_alpha_[k])}"
+                f"γ = {relevance}, log α = {log_alpha}"
                 f"{', pruned' if gone[k] else ''}\n"
-                f"value {_number(row['mean'])} ± {_number(row['std'])}",
+                f"value {mean} ± {std}",
             }
         )
     starts = {edge["from"] for edge in edges}
@@ -138,9 +142,12 @@ def node_name(fitted: Fit, layer: int, j: int) -> str:
     return f"neuron {j + 1}" if last == 2 else f"neuron {j + 1} of layer {layer}"
 
 
-def _number(value: float) -> str:
-    if np.isnan(value):
-        return "–"
-    if np.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.3g}".replace("-", "−")
+def as_shown(mean: float, std: float, log_alpha: float, gamma: float) -> list[str]:
+    """Mean, std, log α and γ of a parameter as the page writes them."""
+    unknown = np.isnan(gamma)
+    return [
+        rounded(mean, std),
+        rounded(std, std),
+        number(log_alpha, 2) if not np.isfinite(log_alpha) else fixed(log_alpha, 1),
+        number(gamma) if unknown else fixed(gamma, 2),
+    ]

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
+from sbnn.columns import TableError, check_header, exclude_options, is_number, select
+from sbnn.formats import plural
+
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_FEATURES = 2000
 MIN_ROWS = 5
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
 TABS = (".tsv", ".tab")
@@ -22,10 +24,6 @@ HINT = "; correct it, or leave the column out with --exclude"
 PARQUET = (".parquet", ".pq")
 # A quoted cell may not swallow the rest of a file because of a stray quotation mark.
 csv.field_size_limit(1_000_000)
-
-
-class TableError(Exception):
-    """Something about the file or the columns asked for; the text is one line for the user."""
 
 
 class Table(NamedTuple):
@@ -71,6 +69,20 @@ def read(
     return table
 
 
+def columns(path: str | Path) -> list[str]:
+    """The names of the columns of a file."""
+    path = Path(path)
+    _check_file(path)
+    if path.suffix.lower() in PARQUET:
+        return [str(name) for name in _parquet(path).columns]
+    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+        separator = _separator(path, list(itertools.islice(file, 20)))
+        file.seek(0)
+        header = [name.strip() for name in _next_row(csv.reader(file, delimiter=separator))]
+    check_header(path, header)
+    return header
+
+
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise TableError(f"{path} is a folder; give a CSV, TSV or Parquet file.")
@@ -104,9 +116,9 @@ def _read_text(path: Path, targets, features, exclude, whole: bool) -> Table:
             file.seek(0)
             rows = csv.reader(_lines(file), delimiter=separator)
             header = [name.strip() for name in _next_row(rows)]
-            _check_header(path, header)
+            check_header(path, header)
             chosen = features is not None
-            features = _select(path, header, targets, features, exclude)
+            features = select(path, header, targets, features, exclude)
             cells: list[list[str]] = []
             lines: list[int] = []
             for row in rows:
@@ -129,16 +141,19 @@ def _read_text(path: Path, targets, features, exclude, whole: bool) -> Table:
     place = {name: k for k, name in enumerate(header)}
     text = {name: [row[place[name]] for row in cells] for name in [*features, *targets]}
     comma = separator != "," and _decimal_comma(text.values(), separator)
-    hint = "" if chosen else HINT
-    columns = {
-        name: _numbers(column, lines, path, name, hint, comma) for name, column in text.items()
+    if not chosen:
+        _check_text(path, {name: text[name] for name in features})
+    hints = dict.fromkeys([] if chosen else features, HINT)
+    found = {
+        name: _numbers(column, lines, path, name, hints.get(name, ""), comma)
+        for name, column in text.items()
     }
     index = pd.Index(lines, name="line")
-    numbers = pd.DataFrame(columns, index=index, columns=list(columns))
+    numbers = pd.DataFrame(found, index=index, columns=list(found))
     if not whole:
         return Table(numbers, None, comma)
     everything: dict[int, Any] = {
-        k: columns[name] if name in columns else [row[k] for row in cells]
+        k: found[name] if name in found else [row[k] for row in cells]
         for k, name in enumerate(header)
     }
     return Table(numbers, pd.DataFrame(everything, index=index).set_axis(header, axis=1), comma)
@@ -155,9 +170,9 @@ def _decimal_comma(columns: Iterable[list[str]], separator: str) -> bool:
         for cell in column:
             if "," in cell:
                 with_comma.append(cell.strip())
-            elif "." in cell and _is_number(cell):
+            elif "." in cell and is_number(cell):
                 return False
-    if not with_comma or not all(_is_number(c.replace(",", ".", 1)) for c in with_comma):
+    if not with_comma or not all(is_number(c.replace(",", ".", 1)) for c in with_comma):
         return False
     return separator == ";" or any(len(c.partition(",")[2]) != 3 for c in with_comma)
 
@@ -209,6 +224,25 @@ def _line_of_bad_byte(path: Path) -> int:
     return 1
 
 
+def _check_text(path: Path, text: dict[str, list[str]]) -> None:
+    """Columns nobody asked for that hold text instead of numbers are named, all of them at once."""
+    words = {}
+    for name, cells in text.items():
+        filled = [cell for cell in cells if cell.strip().lower() not in MISSING]
+        # 1,234.5 is a number that is written in a way of its own, and not text
+        number = [is_number(cell.replace(",", "").replace(".", "")) for cell in filled[:50]]
+        if filled and not any(number):
+            words[name] = filled[0].strip()[:20]
+    if not words:
+        return
+    shown = [f"{name!r} (such as {word!r})" for name, word in itertools.islice(words.items(), 8)]
+    more = f" and {len(words) - 8} more" if len(words) > 8 else ""
+    raise TableError(
+        f"{path}: text, not numbers, in {plural(len(words), 'column')}: {', '.join(shown)}{more}; "
+        f"leave out what is no input with {exclude_options(list(words))}"
+    )
+
+
 def _numbers(
     cells: list[str], lines: list[int], path: Path, name: str, hint: str, comma: bool
 ) -> np.ndarray:
@@ -231,7 +265,7 @@ def _fault(cell: str, hint: str = "") -> str:
         return f"{shown} is a missing value; fill it in or remove the row."
     if text.lower().lstrip("+-") in ("inf", "infinity"):
         return f"'{text}' is infinite; every value must be finite."
-    if "," in text and _is_number(text.replace(".", "").replace(",", "")):
+    if "," in text and is_number(text.replace(".", "").replace(",", "")):
         return (
             f"'{text}' has a comma; write all numbers with a decimal point and no thousands "
             "separators, or separate the cells with semicolons and write decimal commas only."
@@ -240,39 +274,44 @@ def _fault(cell: str, hint: str = "") -> str:
     return f"{shown!r} is not a number{hint}."
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 # -------------------------------------------------------------------------------------- Parquet
-def _read_parquet(path: Path, targets, features, exclude, whole: bool) -> Table:
+def _parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        found = pd.read_parquet(path)
+        return pd.read_parquet(path)
     except ImportError:
         raise TableError(
             f"{path}: reading Parquet needs pyarrow; install it with 'pip install pyarrow'."
         ) from None
     except Exception as error:
         raise TableError(f"{path} is not a Parquet file that can be read: {_line(error)}") from None
+
+
+def _read_parquet(path: Path, targets, features, exclude, whole: bool) -> Table:
+    import pandas as pd
+
+    found = _parquet(path)
     header = [str(name) for name in found.columns]
     found.columns = pd.Index(header)
-    _check_header(path, header, numeric_names=True)
-    features = _select(path, header, targets, features, exclude)
+    check_header(path, header, numeric_names=True)
+    chosen = features is not None
+    features = select(path, header, targets, features, exclude)
     # As if it had been a CSV: the first row of data is line 2.
     found.index = pd.RangeIndex(2, len(found) + 2, name="line")
     frame = found[[*features, *targets]]
+    kinds = frame.dtypes
+    words = [n for n in frame if not pd.api.types.is_numeric_dtype(kinds[n])]
+    if words:
+        shown = [f"{name!r} ({kinds[name]})" for name in words[:8]]
+        more = f" and {len(words) - 8} more" if len(words) > 8 else ""
+        asked = chosen or set(words) & set(targets)
+        hint = "" if asked else f"; leave out what is no input with {exclude_options(words)}"
+        raise TableError(
+            f"{path}: not numbers in {plural(len(words), 'column')}: {', '.join(shown)}{more}{hint}"
+        )
     columns = {}
     for name in frame.columns:
-        kind = frame[name].dtype
-        if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)):
-            first = "" if not len(frame) else f" (line 2 holds {str(frame[name].iloc[0])[:40]!r})"
-            raise TableError(f"{path}, column {name!r}: not numbers but {kind}{first}.")
         values = frame[name].to_numpy(dtype=float, na_value=np.nan)
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
@@ -281,87 +320,6 @@ def _read_parquet(path: Path, targets, features, exclude, whole: bool) -> Table:
         columns[name] = values
     numbers = pd.DataFrame(columns, index=frame.index, columns=frame.columns)
     return Table(numbers, found if whole else None, False)
-
-
-# ----------------------------------------------------------------------------------- the header
-def _check_header(path: Path, header: list[str], numeric_names: bool = False) -> None:
-    if not header:
-        raise TableError(f"{path} holds blank lines only; a header and rows are expected.")
-    if not numeric_names and all(_is_number(name) for name in header):
-        raise TableError(
-            f"{path}, line 1: all numbers, so there seems to be no header; "
-            "put the names of the columns on the first line."
-        )
-    if len(set(header)) < len(header):
-        seen: set[str] = set()
-        for place, name in enumerate(header, start=1):
-            if name in seen and name:
-                raise TableError(
-                    f"{path}, line 1, column {place}: the name {name!r} is there twice."
-                )
-            seen.add(name)
-
-
-def _select(path: Path, header: list[str], targets, features, exclude) -> list[str]:
-    """The features asked for, or all columns but the targets; without those excluded."""
-    known = set(header)
-    chosen = None if features is None else _split("--features", features, known)
-    excluded = set(_split("--exclude", exclude, known))
-    for name in [*targets, *(chosen or ()), *sorted(excluded)]:
-        if name not in known:
-            raise TableError(f"{path} has no column {name!r}{_known(name, header)}")
-    if len(set(targets)) < len(targets) or len(set(chosen or ())) < len(chosen or ()):
-        raise TableError("A column was asked for twice.")
-    for name in targets:
-        if name in (chosen or ()):
-            raise TableError(f"Column {name!r} cannot be a target and a feature.")
-        if name in excluded:
-            raise TableError(f"Column {name!r} cannot be a target and excluded.")
-    if chosen is None:
-        chosen = [name for name in header if name not in {*targets, *excluded}]
-        if "" in chosen:
-            place = header.index("") + 1
-            raise TableError(
-                f"{path}, line 1, column {place}: no name; name it, or choose columns with "
-                "--features."
-            )
-    chosen = [name for name in chosen if name not in excluded]
-    if not chosen:
-        raise TableError(f"{path} has no column besides the target: nothing to predict from.")
-    if len(chosen) > MAX_FEATURES:
-        raise TableError(
-            f"{path} has {len(chosen):,} input columns, more than the {MAX_FEATURES:,} that can "
-            "be fitted; choose some with --features."
-        )
-    return chosen
-
-
-def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
-    """Names as they are, or "a,b" → a, b; a name with a comma may stand in quotation marks."""
-    out: list[str] = []
-    for value in values:
-        if value in known:
-            out.append(value)
-            continue
-        names = [name.strip() for name in next(csv.reader([value], skipinitialspace=True), [])]
-        if not names or "" in names:
-            raise TableError(f"{option} takes names of columns, as a,b,c; got {value!r}.")
-        out += names if known.intersection(names) else [value]
-    return out
-
-
-def _known(name: str, header: list[str]) -> str:
-    """The nearest name, or all of them when they are few."""
-    import difflib
-
-    as_small = {n.lower(): n for n in reversed(header[:5000])}
-    close = difflib.get_close_matches(name.lower(), as_small, n=1, cutoff=0.6)
-    meant = f"; did you mean {as_small[close[0]]!r}?" if close else ""
-    few = header if len(header) <= 8 else header[:5]
-    if close and len(few) < len(header):
-        return meant
-    which = "" if len(few) == len(header) else f"{len(header):,} columns, the first "
-    return f"{meant or ';'} {'It' if close else 'it'} has {which}{', '.join(map(repr, few))}."
 
 
 def _line(error: BaseException) -> str:

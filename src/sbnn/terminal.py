@@ -14,6 +14,8 @@ from typing import Any
 
 import typer
 
+from sbnn.formats import duration
+
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
@@ -28,6 +30,11 @@ def printable(text: str) -> str:
 
 def say(text: str) -> None:
     print(printable(text), flush=True)
+
+
+def tell(text: str) -> None:
+    """A line that is no part of the answer, on stderr."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:
@@ -99,54 +106,44 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 class Steps:
-    """Plain lines: what is being done, and every fold. Called with each stage of a sampler."""
+    """Plain lines: what is being done, folds, time left. Called with a sampler's stages."""
 
     def __init__(self, write) -> None:
         self.write = write
-        self.started = time.perf_counter()
         self.last_stage = 0.0
+        self.folds_started = 0.0
 
     def step(self, text: str) -> None:
         self.write(text)
 
     def on_fold(self, done: int, total: int) -> None:
+        now = time.perf_counter()
+        if done == 0:
+            self.folds_started = now
         if done < total:
-            self.write(f"unseen rows: fold {done + 1} of {total}")
+            left = (now - self.folds_started) / max(done, 1) * (total - done)
+            more = f", about {duration(left)} left" if done else ""
+            self.step(f"unseen rows: fold {done + 1} of {total}{more}")
 
     def __call__(self, stage: Any) -> None:
         now = time.perf_counter()
         if now - self.last_stage > 10 or stage.beta >= 1:
             self.last_stage = now
-            self.write(_stage(stage))
+            self.step(_stage(stage))
 
     def event(self, text: str) -> None:
         self.step(text)
 
 
 def _stage(stage: Any) -> str:
-    return f"sampling: β {stage.beta:.4f} on its way from 0 to 1"
+    return f"sampling: the data have {100 * stage.beta:.3g} % of their weight"
 
 
 class LiveSteps(Steps):
-    """A line that moves, with the time passed, and left where that is known."""
+    """A line that moves, with the time passed."""
 
     def __init__(self, display, task) -> None:
-        super().__init__(lambda text: None)
-        self.display, self.task = display, task
-        self.fold_started = time.perf_counter()
-
-    def step(self, text: str) -> None:
-        self.display.update(self.task, description=text)
-
-    def on_fold(self, done: int, total: int) -> None:
-        now = time.perf_counter()
-        if done == 0:
-            self.fold_started = now
-        text = f"unseen rows: fold {min(done + 1, total)} of {total}"
-        if done:
-            left = (now - self.fold_started) / done * (total - done)
-            text += f", about {left:.0f} s left"
-        self.display.update(self.task, description=text)
+        super().__init__(lambda text: display.update(task, description=text))
 
     def __call__(self, stage: Any) -> None:
         self.step(_stage(stage))
@@ -167,4 +164,4 @@ def show_steps(quiet: bool = False) -> Iterator[Steps]:
     elif quiet:
         yield Steps(lambda text: None)
     else:
-        yield Steps(lambda text: print(printable(text), file=sys.stderr, flush=True))
+        yield Steps(tell)

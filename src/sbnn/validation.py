@@ -13,6 +13,7 @@ from scipy import special
 
 from sbnn.estimator import MAX_SAMPLED, METHODS, SAMPLING, SparseBNNRegressor
 from sbnn.families import families
+from sbnn.formats import duration
 from sbnn.gauss_newton import n_parameters
 from sbnn.laplace_mixture import moments, quantiles
 
@@ -188,7 +189,10 @@ def compare_methods(
             model = make().fit(x, _targets(y))
             seconds = time.perf_counter() - started
             n = n_folds(len(y), folds)
-            step(f"{method}: {n} folds, about {n * seconds:.0f} s")
+            step(
+                f"{method}: fitted in {duration(seconds)}; {n} folds to come, about "
+                f"{duration(n * seconds)}"
+            )
             held = cross_validate(make, x, y, folds, options["random_state"] or 0, on_fold)
         scores = {name: float(np.mean(values)) for name, values in held.scores().items()}
         result = getattr(model, "result_", None)

@@ -1,0 +1,114 @@
+"""Numbers, durations and names as people read them: no more digits than are known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number with so many digits, a true minus, – for what is unknown."""
+    if hasattr(value, "item"):  # NumPy's
+        value = value.item()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return fixed(value, 0)
+    if not isinstance(value, float):
+        return str(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if 1000 <= abs(value) < 1e6:  # 12,346 rather than 1.23e+04
+        return fixed(value, 0)
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals; zero has no sign."""
+    text = f"{value:,.{decimals}f}"
+    return text.lstrip("-") if not any(c in "123456789" for c in text) else text.replace("-", "−")
+
+
+def decimals_of(error: float | None) -> int | None:
+    """Decimals that a number with this standard error deserves; None if it is not known.
+
+    The error keeps one digit, or two where the first is a 1: it is hardly known better itself.
+    """
+    if error is None or not math.isfinite(error) or error <= 0:
+        return None
+    exponent = math.floor(math.log10(error))
+    digits = 1 if error / 10.0**exponent >= 1.95 else 2
+    return max(digits - 1 - exponent, 0)
+
+
+def rounded(value: float, error: float | None) -> str:
+    """A number with the digits that its standard error leaves; three where there is none."""
+    decimals = decimals_of(error)
+    if decimals is None or not math.isfinite(value):
+        return number(float(value))
+    if decimals > 6 or abs(value) >= 1e6:
+        known = math.log10(max(abs(value), float(error or 1)) / float(error or 1))
+        return number(float(value), max(1, round(known) + 1))
+    return fixed(value, decimals)
+
+
+def with_error(value: float, error: float | None) -> str:
+    """6.4 ± 0.5: a number and its standard error, both as far as they are known."""
+    if decimals_of(error) is None or not math.isfinite(value):
+        return number(float(value))
+    return f"{rounded(value, error)} ± {rounded(float(error or 0), error)}"
+
+
+def log_evidence(value: float, error: float | None = None) -> str:
+    """In nats. An estimate without a known error has one decimal: less decides nothing."""
+    return fixed(value, 1) if decimals_of(error) is None else with_error(value, error)
+
+
+def percent(share: float, n: int) -> str:
+    """A share of n rows: its standard error is above half a percent below a thousand of them."""
+    decimals = 1 if n >= 1000 or 0.995 <= share < 1 else 0
+    return f"{fixed(100 * share, decimals)} %"
+
+
+def explained(r2: float) -> str:
+    """R² as a percentage, with one digit of what is left: 96 %, 99.7 %."""
+    left = 100 * max(1 - r2, 1e-6)
+    return f"{fixed(100 * r2, min(max(-math.floor(math.log10(left)), 0), 3))} %"
+
+
+def duration(seconds: float) -> str:
+    """2.7 s, 35 s, 5 min, 1.5 h."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def plural(n: int, word: str) -> str:
+    """1 row, 12,000 rows."""
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
+
+
+def names(items: Sequence[str]) -> str:
+    """Names of columns one after the other, in quotation marks where one has a comma itself."""
+    if any("," in item or ";" in item for item in items):
+        items = [f"“{item}”" for item in items]
+    return ", ".join(items)
+
+
+def listed(items: Sequence[str]) -> str:
+    """a, b and c."""
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def unbroken(text: str) -> str:
+    """The text with numbers that stay on one line with their unit and their error."""
+    text = re.sub(r"(?<=\d) (?=(?:%|s|min|h|nats?)(?!\w))", NO_BREAK, text)
+    return text.replace(" ± ", f"{NO_BREAK}±{NO_BREAK}")
