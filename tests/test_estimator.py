@@ -274,6 +274,32 @@ def test_the_compact_estimator_is_smaller_and_predicts_the_same(fitted):
     assert small.sample_y(X, 3).shape == (len(X), 3)
 
 
+def test_the_file_of_the_compact_estimator_is_smaller(fitted, tmp_path):
+    model, X, _ = fitted
+    model.save(tmp_path / "full.nc")
+    model.compact().save(tmp_path / "small.nc")
+    full, small = ((tmp_path / name).stat().st_size for name in ("full.nc", "small.nc"))
+    assert small <= full - X.nbytes  # at least by the inputs, which it needs no more
+    loaded = sbnn.load(tmp_path / "small.nc")
+    np.testing.assert_array_equal(loaded.predict(X), model.compact().predict(X))
+    assert loaded.compact().n_parameters_ == loaded.n_parameters_
+
+
+def test_columns_of_a_frame_that_are_no_numbers_are_named():
+    X, y = table(20, 2)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(
+        kind=["u", "v"] * 10, when=pd.Timestamp("2020-01-01"), whole=range(20), yes=True
+    )
+    with pytest.raises(ValueError, match=r"not numbers: 'kind' \(such as 'u'\), 'when' \(such"):
+        SparseBNNRegressor(**QUICK).fit(frame, y)
+    fine = frame.drop(columns=["kind", "when"])
+    fine["as_text"] = [str(v) for v in X[:, 0]]  # scikit-learn reads these as numbers
+    quick = {**QUICK, "hidden_layer_sizes": (1,), "n_starts": 1}
+    model = SparseBNNRegressor(**quick).fit(fine, y)
+    with pytest.raises(ValueError, match="not numbers: 'b'"):
+        model.predict(fine.assign(b="x"))
+
+
 def test_pure_noise_compacts_to_a_constant():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)

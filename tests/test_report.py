@@ -16,6 +16,7 @@ import browser
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from sbnn import (
     averaging,
@@ -301,6 +302,62 @@ def test_one_input_is_shown_as_a_curve(tmp_path):
     assert "this method does not prune" in text
 
 
+def test_scores_have_the_errors_of_means_over_rows(several):
+    """Against the spread of the scores of resampled rows."""
+    held, errors = several.held_out, report._errors(several)
+    rng = np.random.default_rng(0)
+    rmse, nlpd = [], []
+    for _ in range(4000):
+        rows = rng.integers(len(held.y), size=len(held.y))
+        rmse.append(np.sqrt(((held.y - held.mean)[rows] ** 2).mean(axis=0)))
+        nlpd.append(-held.log_density[rows].mean(axis=0))
+    # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is a little bent
+    np.testing.assert_allclose(errors["nlpd"], np.std(nlpd, axis=0), rtol=0.05)
+    np.testing.assert_allclose(errors["rmse"], np.std(rmse, axis=0), rtol=0.15)
+    shown = report._scores(several)[0]
+    assert shown["rmse"].replace(formats.NO_BREAK, " ") == formats.with_error(
+        several.scores["rmse"][0], errors["rmse"][0]
+    )
+
+
+@pytest.mark.parametrize(("n", "bins"), [(40, 5), (70, 8), (1000, 20)])
+def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
+    low, high = binom.ppf(report_figures.BAND, n, 1 / bins)
+    inside = binom.pmf(np.arange(low, high + 1), n, 1 / bins).sum()
+    assert 0.95 <= inside < 0.985
+    narrower = binom.pmf(np.arange(low + 1, high), n, 1 / bins).sum()
+    assert narrower < 0.95
+
+
+def test_a_changed_fit_is_told_apart_from_slow_falls():
+    rise = np.r_[-500, -600, np.linspace(-50, -10, 20)]  # a random start may fall
+    assert report_figures.falls(rise).tolist() == []
+    slow = np.r_[rise, np.linspace(-10, -14, 20)]
+    assert report_figures.falls(slow).tolist() == []
+    changed = np.r_[slow, -2500, -300, -12, -5, -5]
+    assert report_figures.falls(changed).tolist() == [len(slow)]
+
+
+def test_log_evidences_of_optima_are_in_the_units_of_the_target(several):
+    """Where y is multiplied by c, log evidences fall by n log c: by 40 log 10 per target here."""
+    scaled = several.data.copy()
+    scaled[several.targets] *= 10.0
+    again = folder.fit(scaled, several.features, several.targets, OPTIONS)
+    shift = -2 * 40 * np.log(10.0)
+    before, after = (f.model.optima_["log_evidence"] for f in (several, again))
+    np.testing.assert_allclose(after, before + shift, rtol=1e-6)
+    assert again.model.log_evidence_ == pytest.approx(after[0])
+    assert report._optima(again)["rows"][0][1] == formats.fixed(after[0], 1)
+    assert formats.fixed(after[0], 1) in report.verdict(again)[-1].text
+
+
+def test_parameters_kept_are_counted_by_the_size_of_the_network():
+    table = pd.DataFrame({"n_kept": [14, 15, 13, 13], "n_parameters": [37, 37, 19, 19]})
+    told = "14 to 15 of 37 or 13 of 19 parameters, as their networks differ in size"
+    assert report._kept(table) == told
+    assert report._kept(table[:2]) == "14 to 15 of 37 parameters"
+
+
 def test_coverage_counts_as_right_within_what_chance_allows():
     low, high = report.coverage_range(100)
     assert (low, high) == pytest.approx((0.90, 0.99))
@@ -370,6 +427,18 @@ document.title = worst.toFixed(2) + " " + where + " " + page;
 """
 
 
+HINTS = """
+const on = () => document.querySelectorAll(".hint.on").length;
+const wide = on();
+for (const box of document.querySelectorAll(".scroll")) box.style.width = "120px";
+window.dispatchEvent(new Event("resize"));
+const narrow = on(), boxes = document.querySelectorAll(".scroll").length;
+const cells = Array.from(document.querySelectorAll("td")).filter(c => c.textContent.includes("%"));
+const lines = cells.map(c => c.getClientRects().length && c.clientHeight);
+document.title = JSON.stringify({wide, narrow, boxes, heights: Array.from(new Set(lines)).length});
+"""
+
+
 @pytest.fixture(scope="module")
 def chromium():
     return browser.require()
@@ -412,6 +481,14 @@ def test_the_table_sorts_and_filters(chromium, page, several):
     assert found["kept"] == int((~report_network.pruned(several)).sum())
     assert found["found"] == [True, True]
     assert found["count"] == "2 of 14 parameters"
+
+
+def test_what_scrolls_sideways_says_so_and_nothing_else_does(chromium, page):
+    seen = browser.visit(page, HINTS)
+    assert seen.console == []
+    found = json.loads(seen.title)
+    assert found["wide"] < found["narrow"] == found["boxes"]
+    assert found["heights"] == 1  # no cell breaks a number from its unit
 
 
 @pytest.mark.parametrize("width", [400, 1400])

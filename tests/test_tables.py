@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,6 +57,27 @@ def test_decimal_commas_are_read_where_they_do_not_separate_cells(tmp_path):
     points = tables.read(write(tmp_path, "a;y\n" + "1.5;2\n" * 5), ["y"])
     assert not points.decimal_comma
     assert points.numbers["a"].iloc[0] == 1.5
+
+
+def test_all_columns_of_text_are_named_at_once(tmp_path):
+    rows = "".join(f"r{i},u,{i},p,?,{i}\n" for i in range(6))
+    path = write(tmp_path, 'id,kind,a,"site, north",gap,y\n' + rows)
+    with pytest.raises(TableError) as caught:
+        read(path, ["y"])
+    told = str(caught.value)
+    assert "3 columns: 'id' (such as 'r0'), 'kind' (such as 'u'), 'site, north'" in told
+    assert told.endswith("--exclude id,kind --exclude 'site, north'")
+    # what is told can be typed: the options are split as the shell and the command do
+    options = shlex.split(told[told.index("--exclude") :])[1::2]
+    with pytest.raises(TableError, match="column 'gap': '\\?' is a missing value"):
+        read(path, ["y"], exclude=options)
+    assert list(read(path, ["y"], exclude=[*options, "gap"])) == ["a", "y"]
+
+
+def test_the_columns_of_a_file_are_told(tmp_path):
+    assert tables.columns(write(tmp_path, "a;b c;y\n1;2;3\n")) == ["a", "b c", "y"]
+    with pytest.raises(TableError, match="does not exist"):
+        tables.columns(tmp_path / "nowhere.csv")
 
 
 def test_features_are_lists_or_names_with_commas_and_some_can_be_excluded(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,9 @@ def summary(records, left_out, data, targets, inputs, options, folds, n_rows) ->
 def lines(found: dict[str, Any]) -> list[str]:
     """The table as aligned text, best NLPD first, and what it says."""
     rows = [list(COLUMNS.values())]
+    decimals = {name: _decimals([m[name] for m in found["methods"]]) for name in COLUMNS}
     rows += [
-        [_cell(name, record[name], record, found["rows"]) for name in COLUMNS]
+        [_cell(name, record, found["rows"], decimals[name]) for name in COLUMNS]
         for record in found["methods"]
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
@@ -154,7 +156,14 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [*out, *NOTES]
 
 
-def _cell(name: str, value: Any, record: dict[str, Any], n_rows: int) -> str:
+def _decimals(values: Sequence[Any]) -> int | None:
+    """Decimals that give the largest of some numbers three digits; None where that is silly."""
+    largest = max((abs(v) for v in values if not isinstance(v, str)), default=0.0)
+    return 2 - math.floor(math.log10(largest)) if 0.01 <= largest < 1000 else None
+
+
+def _cell(name: str, record: dict[str, Any], n_rows: int, decimals: int | None) -> str:
+    value = record[name]
     if isinstance(value, str):
         return value
     if name == "coverage_95":
@@ -167,7 +176,9 @@ def _cell(name: str, value: Any, record: dict[str, Any], n_rows: int) -> str:
         return fixed(value, 1)
     if name == "nlpd":
         return fixed(value, 2)
-    return fixed(value, 1) if name == "seconds" else number(value)
+    if name == "seconds":
+        return fixed(value, 1)
+    return number(value) if decimals is None else fixed(value, decimals)
 
 
 def write(found: dict[str, Any], out: Path) -> None:

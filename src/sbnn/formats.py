@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,6 +102,11 @@ def names(items: Sequence[str]) -> str:
     if any("," in item or ";" in item for item in items):
         items = [f"“{item}”" for item in items]
     return ", ".join(items)
+
+
+def words(command: str) -> list[str]:
+    """The words of a shell's command, quoted as before: lines may break between them only."""
+    return [shlex.quote(word) for word in shlex.split(command)]
 
 
 def listed(items: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from sbnn.formats import (
     rounded,
     unbroken,
     with_error,
+    words,
 )
 from sbnn.glossary import GLOSSARY, for_the_command_line
 from sbnn.outputs import REPORT, write_text
@@ -54,7 +55,7 @@ def render(fitted: Fit) -> str:
     environment = Environment(
         loader=PackageLoader("sbnn"), autoescape=select_autoescape(default=True)
     )
-    for function in (number, names, unbroken, duration):
+    for function in (number, names, unbroken, duration, words):
         environment.filters[function.__name__] = function
     one_input = len(fitted.features) == 1
     model = fitted.model
@@ -263,7 +264,7 @@ def _errors(fitted: Fit) -> dict[str, np.ndarray]:
     """Standard errors of scores that are means over rows, per output."""
     held = fitted.held_out
     squares = (held.y - held.mean) ** 2
-    spread = {"nlpd": held.log_density, "crps": held.crps, "width_95": held.upper - held.lower}
+    spread = {"nlpd": held.log_density, "crps": held.crps}
     errors = {name: v.std(axis=0) / np.sqrt(len(v)) for name, v in spread.items()}
     # of a square root: δ√m = δm / 2√m
     rmse = np.sqrt(squares.mean(axis=0))
@@ -277,7 +278,7 @@ def _scores(fitted: Fit) -> list[dict[str, str]]:
     out = []
     for k in range(len(fitted.targets)):
         shown = {name: with_error(scores[name][k], e[k]) for name, e in errors.items()}
-        shown["width_95"] = rounded(scores["width_95"][k], errors["width_95"][k])
+        shown["width_95"] = number(scores["width_95"][k])
         r2 = scores["r2"][k]
         shown["r2"] = "–" if np.isnan(r2) else explained(r2)
         shown["coverage_95"] = percent(scores["coverage_95"][k], n)

@@ -208,6 +208,7 @@ def calibration(fitted: Fit) -> list[Shown]:
         left.axhspan(*binom.ppf(BAND, n, 1 / bins), color=BEFORE, alpha=0.3, lw=0, zorder=0)
         left.hist(pit, bins=np.linspace(0, 1, bins + 1), color=colour(fitted), alpha=0.6, ec="w")
         left.axhline(n / bins, color=TRUTH, lw=1, ls="--")
+        left.margins(y=0.06)
         left.set(xlabel="PIT: where the observation falls, 0 to 1", ylabel="number of rows",
                  xlim=(0, 1))  # fmt: skip
         inside = [(np.abs(pit - 0.5) <= level / 2).mean() for level in levels]
@@ -221,8 +222,8 @@ def calibration(fitted: Fit) -> list[Shown]:
             "Left: flat, apart from chance, when the predicted distributions are right; a hump in "
             "the middle means too wide, horns at the ends too narrow. Right: on the diagonal when "
             "intervals hold what they claim. The grey bands hold each bar, and each point of the "
-            "curve, with 95 % probability if the predictions are right: one in twenty may leave "
-            f"them by chance. {held.how[0].upper()}{held.how[1:]}."
+            "curve, with at least 95 % probability if the predictions are right: up to one in "
+            f"twenty may leave them by chance. {held.how[0].upper()}{held.how[1:]}."
         )
         out.append(embed(figure, f"Calibration of {target}", text))
     return out
