@@ -116,6 +116,9 @@ def test_the_representation_says_what_matters(small_result):
     assert "7 parameters, 1000 draws" in text
     assert f"{small_result.log_evidence:.2f}" in text
     assert "verified=False" in repr(dataclasses.replace(small_result, verified=False))
+    fine = dataclasses.replace(small_result, log_evidence=-1.23456, log_evidence_error=0.0042)
+    assert "-1.235 ± 0.004" in repr(fine)
+    assert "-1.23 (estimate)" in repr(dataclasses.replace(fine, log_evidence_error=0.0))
     assert small_result.labels[0] == r"$W^{[1]}_{11}$"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
+from sbnn.formats import decimals_of
 from sbnn.predict import check_inputs, push_forward
 from sbnn.problem import Problem
 from sbnn.regression import NetworkProblem
@@ -94,9 +95,12 @@ class Result:
 
     def __repr__(self) -> str:
         verified = "" if self.verified is None else f", verified={self.verified}"
+        known = decimals_of(self.log_evidence_error)  # None: Laplace's estimate has no error
+        digits = max(known or 0, 2)
+        error = " (estimate)" if known is None else f" ± {self.log_evidence_error:.{digits}f}"
         return (
             f"<sbnn {self.method}: {self.phi.shape[1]} parameters, {len(self.phi)} draws, "
-            f"log evidence {self.log_evidence:.2f} ± {self.log_evidence_error:.2f}{verified}>"
+            f"log evidence {self.log_evidence:.{digits}f}{error}{verified}>"
         )
 
     @property
