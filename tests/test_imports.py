@@ -23,7 +23,7 @@ ORDER = [
         "priors",
     ),
     *("gaussian", "target", "problem", "regression", "evaluator", "moves", "checkpoint", "tmcmc"),
-    *("mixture", "evidence", "optimise", "laplace", "refine", "hierarchical"),
+    *("mixture", "evidence", "optimise", "laplace", "refine", "hierarchical", "heating"),
     *("gauss_newton", "laplace_optimum", "laplace_pruning", "laplace_mixture", "sparse_laplace"),
     *("predict", "relevance", "results", "loading", "resume", "comparison", "modes", "search"),
     *("progress", "averaging", "methods", "laplace_methods"),

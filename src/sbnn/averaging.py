@@ -7,13 +7,13 @@ import pandas as pd
 
 from sbnn._float64 import generator
 from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
-from sbnn.hierarchical import join_log_alpha, joint_target, to_parameters
+from sbnn.heating import heat_and_cool
+from sbnn.hierarchical import join_log_alpha, joint_symmetry, to_parameters
 from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
-from sbnn.moves import Evaluate, Particles, mutate
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem
+from sbnn.refine import relabel
 from sbnn.search import Candidate, Search, expand_permutations, multiplicity
-from sbnn.tmcmc import evaluate_all, split_factors
 
 
 def check_nsbl(problem: Problem, mixture, n_starts, sparsify, tolerance) -> None:
@@ -94,11 +94,11 @@ def average_draws(
     problem: Problem, found: Search, shares, hyperprior, key, n: int, evaluate,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ):  # fmt: skip
-    """Draws that know how uncertain log α is: from each optimum by its share, moved jointly.
+    """Draws that know how uncertain log α is: φ, its log-likelihood, log α, evaluations.
 
-    A particle φ of the exact posterior at an optimum gets its own log α from p(log α|φ), a Gamma
-    density for α, and both are then moved under the hierarchical posterior. The moves are local:
-    they explore the uncertainty of α around the optima found and do not look for others.
+    Particles of the exact posteriors at the optima, each optimum by its share, are heated and
+    cooled again under the hierarchical posterior (`sbnn.heating`). Where neurons can take each
+    other's place, each draw then has its neurons in the order that fits the best α.
     """
     rng = generator(key)
     parts = [c.exact.particles.phi for c in found.optima]
@@ -106,30 +106,12 @@ def average_draws(
     counts[0] += n - counts.sum()
     rows = [rng.choice(len(p), size=k, replace=k > len(p)) for p, k in zip(parts, counts)]
     phi = np.concatenate([p[r] for p, r in zip(parts, rows)])
-    joint = join_log_alpha(rng, problem, phi, hyperprior)
-    target = joint_target(problem, hyperprior)
-    move = "random_walk" if problem.black_box else "hmc"
-    host = joint_evaluator(problem, evaluate)
-    factor = split_factors(joint, np.full(n, 1.0 / n))
-    moved, info = checkpoint.moves(
-        lambda: mutate(
-            target, key, Particles(joint, evaluate_all(target, joint, host), np.arange(n)),
-            1.0, factor, 0.1, move=move, max_moves=AVERAGING_MOVES[move],
-            threshold=-1.0, evaluate=host,
-        )
-    )  # fmt: skip
-    phi = np.asarray(to_parameters(moved.phi, problem.ard))
-    log_alpha = moved.phi[:, problem.n_parameters :]
-    return phi, moved.log_likelihood, log_alpha, info.n_evaluations
-
-
-# Moves that let log α spread around its optimum; the band of the boxcar study no longer changes
-# beyond them (benchmarks/bands.py).
-AVERAGING_MOVES = {"hmc": 40, "random_walk": 100}
-
-
-def joint_evaluator(problem: Problem, evaluate: Evaluate | None) -> Evaluate | None:
-    """The same evaluations for (z, log α), or None where there are none on the host."""
-    if evaluate is None:
-        return None
-    return lambda joint: evaluate(np.asarray(to_parameters(joint, problem.ard)))
+    joint, log_likelihood, n_evaluations = heat_and_cool(
+        problem, hyperprior, phi, key, evaluate, checkpoint
+    )
+    phi, log_alpha = np.asarray(to_parameters(joint, problem.ard)), joint[:, problem.n_parameters :]
+    if joint_symmetry(problem) is not None:
+        prior = problem.prior_at(found.optima[0].log_alpha)
+        phi = relabel(rng, phi, prior, problem.symmetry)
+        log_alpha = join_log_alpha(rng, problem, phi, hyperprior)[:, problem.n_parameters :]
+    return phi, log_likelihood, log_alpha, n_evaluations

@@ -54,12 +54,35 @@ def to_parameters(joint, ard: np.ndarray):
 def join_log_alpha(
     rng: np.random.Generator, problem: Problem, phi: np.ndarray, hyperprior: Hyperprior
 ) -> np.ndarray:
-    """(z, log α) with log α drawn from p(log α|φ): α|φ ~ Gamma(s + ½, r + ½φ²), cut to range."""
-    values = phi[:, problem.ard]
+    """(z, log α) with log α drawn from p(log α|φ), cut to range."""
+    low, high = LOG_ALPHA_RANGE
+    log_alpha = _draw_log_alpha(rng, phi[:, problem.ard], hyperprior)
+    return _join(problem, phi, np.clip(log_alpha, low + 1e-3, high - 1e-3))
+
+
+def redraw_log_alpha(
+    rng: np.random.Generator, problem: Problem, joint: np.ndarray, hyperprior: Hyperprior
+) -> np.ndarray:
+    """(z, log α) with log α drawn anew from p(log α|φ) at the same φ.
+
+    A draw outside the range is refused and the old value stays: Metropolis's rule for the cut
+    density, so that it is left invariant.
+    """
+    low, high = LOG_ALPHA_RANGE
+    phi = np.asarray(to_parameters(joint, problem.ard))
+    log_alpha = _draw_log_alpha(rng, phi[:, problem.ard], hyperprior)
+    inside = (log_alpha > low) & (log_alpha < high)
+    return _join(problem, phi, np.where(inside, log_alpha, joint[:, problem.n_parameters :]))
+
+
+def _draw_log_alpha(rng, values: np.ndarray, hyperprior: Hyperprior) -> np.ndarray:
+    """α|φ ~ Gamma(s + ½, r + ½φ²)."""
     alpha = rng.gamma(hyperprior.shape + 0.5, 1.0, size=values.shape)
     alpha /= hyperprior.rate + 0.5 * values**2
-    low, high = LOG_ALPHA_RANGE
-    log_alpha = np.clip(np.log(np.maximum(alpha, 1e-300)), low + 1e-3, high - 1e-3)
+    return np.log(np.maximum(alpha, 1e-300))
+
+
+def _join(problem: Problem, phi: np.ndarray, log_alpha: np.ndarray) -> np.ndarray:
     z = phi.copy()
     z[:, problem.ard] *= np.exp(0.5 * log_alpha)
     return np.concatenate([z, log_alpha], axis=1)
@@ -86,6 +109,13 @@ def joint_target(problem: Problem, hyperprior: Hyperprior) -> Target:
     likelihood = _joint_log_likelihood(base.log_likelihood, ard)
     rapid = None if base.rapid is None else _joint_log_likelihood(base.rapid, ard)
     return Target(base.data, joint, likelihood, rapid)
+
+
+def joint_evaluator(problem: Problem, evaluate: Callable | None) -> Callable | None:
+    """The same evaluations for (z, log α), or None where there are none on the host."""
+    if evaluate is None:
+        return None
+    return lambda joint: evaluate(np.asarray(to_parameters(joint, problem.ard)))
 
 
 def _merge_custom(joint: JointPrior, hyper: Custom) -> JointPrior:

@@ -14,14 +14,13 @@ from sbnn._float64 import as_key, derive_key, float64, key_data
 from sbnn.averaging import (
     average_draws,
     check_nsbl,
-    joint_evaluator,
     make_mixture,
     optima_table,
     shares_of,
     too_fine,
 )
 from sbnn.evaluator import with_executor
-from sbnn.hierarchical import joint_symmetry, joint_target, to_parameters
+from sbnn.hierarchical import joint_evaluator, joint_symmetry, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
 from sbnn.problem import Problem, invariant_symmetry
