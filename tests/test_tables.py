@@ -74,6 +74,12 @@ def test_all_columns_of_text_are_named_at_once(tmp_path):
     assert list(read(path, ["y"], exclude=[*options, "gap"])) == ["a", "y"]
 
 
+def test_several_targets_in_one_option_are_told_how(tmp_path):
+    path = write(tmp_path, "a,b,y\n" + "1,2,3\n" * 6)
+    with pytest.raises(TableError, match="no column 'b,y'; give --target once for each column"):
+        read(path, ["b,y"])
+
+
 def test_the_columns_of_a_file_are_told(tmp_path):
     assert tables.columns(write(tmp_path, "a;b c;y\n1;2;3\n")) == ["a", "b c", "y"]
     with pytest.raises(TableError, match="does not exist"):

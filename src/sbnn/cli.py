@@ -159,7 +159,8 @@ def predict(
 
     All columns of DATA.csv are kept. Added are, for a target y, y_mean, y_std, and y_lower and
     y_upper: the interval that holds a new observation, noise included, with probability 95 %.
-    The last column, extrapolates, names the inputs outside the range of the fit.
+    The last column, extrapolates, names the inputs outside the range of the fit. Predictions are
+    rounded to a thousandth of their standard deviation; --json has all digits.
     """
     with manners(debug):
         from sbnn import outputs, tables

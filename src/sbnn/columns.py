@@ -47,7 +47,9 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
     excluded = set(_split("--exclude", exclude, known))
     for name in [*targets, *(chosen or ()), *sorted(excluded)]:
         if name not in known:
-            raise TableError(f"{path} has no column {name!r}{_known(name, header)}")
+            several = "," in name and set(map(str.strip, name.split(","))) <= known
+            hint = "; give --target once for each column." if several else _known(name, header)
+            raise TableError(f"{path} has no column {name!r}{hint}")
     if len(set(targets)) < len(targets) or len(set(chosen or ())) < len(chosen or ()):
         raise TableError("A column was asked for twice.")
     for name in targets:

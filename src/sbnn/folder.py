@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 import time
 import warnings
@@ -250,11 +251,13 @@ def with_columns(
 ) -> pd.DataFrame:
     """The table as it came, then the predictions, then the inputs outside the range of the fit.
 
+    Predictions are rounded to a thousandth of their standard deviation: other digits say nothing.
     Names that the table has already are left to it: y_mean becomes y_predicted_mean.
     """
     taken: set[str] = set(table.columns)
     added: dict[str, list] = {}
     for target, parts in predicted.items():
+        parts = _to_thousandths(parts)
         start = target
         while any(f"{start}_{part}" in taken for part in parts):
             start += "_predicted"
@@ -265,6 +268,12 @@ def with_columns(
         last += "_predicted"
     added[last] = ["; ".join(names) for names in by_row(outside, len(table))]
     return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1)
+
+
+def _to_thousandths(parts: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Each row rounded to the decimal below a thousandth of its standard deviation."""
+    decimals = [3 - math.floor(math.log10(std)) if std > 0 else 15 for std in parts["std"]]
+    return {name: [round(v, d) for v, d in zip(vs, decimals)] for name, vs in parts.items()}
 
 
 def model_of(folder: Path) -> SparseBNNRegressor:

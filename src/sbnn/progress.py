@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from sbnn.formats import duration
 from sbnn.tmcmc import Stage
 
 
@@ -78,18 +80,14 @@ def _line(title: str, stage: Stage) -> str:
 
 
 class _TimeLeft:
-    """Time left, from the pace of log β since the first stage."""
+    """Time left, from the pace of log β over the last two stages: towards the end it slows down."""
 
     def __init__(self) -> None:
-        self.start = time.perf_counter()
-        self.first: tuple[float, float] | None = None
+        self.recent: deque[tuple[float, float]] = deque(maxlen=3)
 
     def left(self, beta: float) -> str:
-        now = time.perf_counter()
-        if self.first is None:
-            self.first = (now, math.log(max(beta, 1e-12)))
-            return ""
-        gained = math.log(max(beta, 1e-12)) - self.first[1]
+        self.recent.append((time.perf_counter(), math.log(max(beta, 1e-12))))
+        passed, gained = (b - a for a, b in zip(self.recent[0], self.recent[-1]))
         if gained <= 0 or beta >= 1:
             return ""
-        return f"about {-math.log(beta) / gained * (now - self.first[0]):.0f} s left"
+        return f"{duration(-math.log(beta) / gained * passed)} left or more"

@@ -281,6 +281,8 @@ def optimisation(fitted: Fit) -> Shown | None:
         ax.plot(steps[part], history[part], "-", color=colour(fitted), lw=1.6)
     for k in changes:
         ax.axvline(steps[k] - 0.5, color=TRUTH, lw=1, ls=":")
+    if not run:
+        ax.axhline(fitted.model.log_evidence_, color=BEFORE, lw=1, ls="--", zorder=0)
     ax.set(xlabel="iteration", ylabel=label)
     low, high = np.quantile(history, 0.1), history.max()
     margin = 0.06 * (high - low) + 1e-9
@@ -290,7 +292,8 @@ def optimisation(fitted: Fit) -> Shown | None:
         if label.startswith("objective")
         else "From a random start, below the picture. It steps up where weights get precisions of "
         "their own in place of shared ones; a slow fall is no fault, as the update of α may pass "
-        "through lower evidence before it rises again."
+        "through lower evidence before it rises again. Dashed: the fit that was kept, of the "
+        "highest evidence, or next to it with fewer weights."
     )
     if len(changes):
         text += (

@@ -110,6 +110,7 @@ class Steps:
 
     def __init__(self, write) -> None:
         self.write = write
+        self.started = time.perf_counter()
         self.last_stage = 0.0
         self.folds_started = 0.0
 
@@ -129,7 +130,7 @@ class Steps:
         now = time.perf_counter()
         if now - self.last_stage > 10 or stage.beta >= 1:
             self.last_stage = now
-            self.step(_stage(stage))
+            self.step(f"{_stage(stage)}, {duration(now - self.started)} so far")
 
     def event(self, text: str) -> None:
         self.step(text)
