@@ -72,3 +72,9 @@ def test_the_time_left_follows_the_last_pace_of_log_beta(monkeypatch):
     # the last two stages: two decades in 7 s, two more to go; all stages would tell 4.5 s
     assert clock.left(1e-2) == "7.0 s left or more"
     assert clock.left(1.0) == ""
+
+
+@pytest.mark.parametrize("beta", [0.0, 1e-300, 1e-5, 0.5, 1.0])
+def test_the_bar_stays_between_its_ends(beta):
+    assert 0 < _fraction(beta) <= 1
+    assert np.all(np.diff([_fraction(b) for b in (1e-4, 1e-2, 1.0)]) > 0)
