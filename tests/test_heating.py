@@ -83,7 +83,7 @@ def z_scores(phi: np.ndarray) -> list[float]:
 def test_draws_follow_the_hierarchical_posterior():
     problem, phi, _, ll, n_evaluations = draws()
     assert np.abs(z_scores(phi)).max() < 4
-    np.testing.assert_allclose(ll, problem.log_likelihood(phi), atol=1e-3)
+    np.testing.assert_allclose(ll, problem.log_likelihood(phi), rtol=1e-10)
     assert n_evaluations > 500 * len(phi)
 
 
@@ -164,5 +164,5 @@ def test_interrupted_and_continued_is_the_same(tmp_path):
     again.close()
     unbroken = draws(n=300, evaluate=lambda phi: log_likelihood(phi, np))
     np.testing.assert_array_equal(on[2], unbroken[2])
-    assert on[4] == unbroken[4] == whole[4]
+    assert on[4] == unbroken[4] == whole[4] - 300  # the last, exact evaluation
     assert np.isfinite(np.asarray(prior_log_density(toy().prior_at(np.zeros(2)), on[1]))).all()

@@ -14,6 +14,7 @@ from sbnn.hierarchical import (
     joint_symmetry,
     joint_target,
     redraw_log_alpha,
+    to_parameters,
 )
 from sbnn.moves import Evaluate, prior_log_density
 from sbnn.priors import Hyperprior
@@ -76,7 +77,11 @@ def heat_and_cool(
         d = problem.n_parameters
         signed = flips.apply_random(generator(key, 2), joint[:, :d])
         joint = np.concatenate([signed, joint[:, d:]], axis=1)
-    return joint, population.log_likelihood, population.n_evaluations
+    log_likelihood, n_evaluations = population.log_likelihood, population.n_evaluations
+    if evaluate is None:  # the walks may have used a rapid, rounded likelihood
+        log_likelihood = problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
+        n_evaluations += len(joint)
+    return joint, log_likelihood, n_evaluations
 
 
 class _Population:

@@ -202,8 +202,8 @@ def nsbl(
     tolerance : float
         Largest difference between the estimated and the exact log evidence of a verified result.
     average : bool
-        Draws also carry the uncertainty of log α around the optima found, each optimum by its
-        exact evidence. With False they come from the exact posterior at α* alone, as in the study;
+        Draws also carry the uncertainty of log α: from the optima, each by its exact evidence,
+        they are led to p(φ, log α|D). With False they come from the exact posterior at α* alone;
         these are in `arrays["best_phi"]` in any case.
     progress, executor, on_failure, checkpoint
         As for `standard`.
