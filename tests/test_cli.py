@@ -560,7 +560,7 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
         "unseen rows: fold 1 of 2",
         "unseen rows: fold 2 of 2, about 0.0 s left",
         "sampling: the data have 100 % of their weight, 0.0 s so far",
-        "verifying",
+        "verifying, 0.0 s so far",
     ]
     assert show(quiet=True).err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

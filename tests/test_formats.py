@@ -9,6 +9,9 @@ from sbnn import formats
 def test_numbers_are_written_for_people():
     assert formats.number(-0.00012345) == "−0.000123"
     assert formats.number(12345.6) == "12,346"
+    assert formats.number(154.3, 2) == "154"
+    assert [formats.number(v, 2) for v in (99.7, 100.0, 99.2)] == ["100", "100", "99"]
+    assert [formats.number(v) for v in (999.7, 999.2, 1e6)] == ["1,000", "999", "1e+06"]
     assert formats.number(float("nan")) == "–"
     assert formats.number(np.float64("inf")) == "∞"
     assert formats.number(np.bool_(True)) == "yes"
@@ -58,8 +61,8 @@ def test_shares_of_rows_have_the_decimals_that_their_number_tells():
 
 
 def test_durations_and_counts_are_words():
-    assert [formats.duration(s) for s in (0.04, 2.71, 35.2, 299.0, 7000.0)] == [
-        "0.0 s", "2.7 s", "35 s", "5 min", "1.9 h",
+    assert [formats.duration(s) for s in (0.04, 2.71, 35.2, 290.0, 1500.0, 7000.0)] == [
+        "0.0 s", "2.7 s", "35 s", "4.8 min", "25 min", "1.9 h",
     ]  # fmt: skip
     assert formats.plural(1, "row") == "1 row"
     assert formats.plural(1200, "row") == "1,200 rows"

@@ -25,7 +25,7 @@ def number(value: Any, digits: int = 3) -> str:
         return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if 1000 <= abs(value) < 1e6:  # 12,346 rather than 1.23e+04
+    if 10.0 ** min(digits, 3) - 0.5 <= abs(value) < 1e6:  # 12,346 rather than 1.23e+04
         return fixed(value, 0)
     return f"{value:.{digits}g}".replace("-", "−")
 
@@ -84,11 +84,13 @@ def explained(r2: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """2.7 s, 35 s, 5 min, 1.5 h."""
+    """2.7 s, 35 s, 4.9 min, 25 min, 1.5 h."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 99.5:
         return f"{seconds:.0f} s"
+    if seconds < 597:
+        return f"{seconds / 60:.1f} min"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 

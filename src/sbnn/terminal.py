@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from sbnn.formats import duration
+from sbnn.formats import duration, number
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -130,14 +130,14 @@ class Steps:
         now = time.perf_counter()
         if now - self.last_stage > 10 or stage.beta >= 1:
             self.last_stage = now
-            self.step(f"{_stage(stage)}, {duration(now - self.started)} so far")
+            self.event(_stage(stage))
 
     def event(self, text: str) -> None:
-        self.step(text)
+        self.step(f"{text}, {duration(time.perf_counter() - self.started)} so far")
 
 
 def _stage(stage: Any) -> str:
-    return f"sampling: the data have {100 * stage.beta:.3g} % of their weight"
+    return f"sampling: the data have {number(100 * stage.beta, 2)} % of their weight"
 
 
 class LiveSteps(Steps):
@@ -147,7 +147,10 @@ class LiveSteps(Steps):
         super().__init__(lambda text: display.update(task, description=text))
 
     def __call__(self, stage: Any) -> None:
-        self.step(_stage(stage))
+        self.event(_stage(stage))
+
+    def event(self, text: str) -> None:
+        self.step(text)
 
 
 @contextlib.contextmanager
