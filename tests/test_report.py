@@ -200,13 +200,16 @@ def test_evidence_that_had_not_settled_is_said_so(several):
         n = len(several.model.optima_)
         (told,) = (text for text in report.cautions(several) if "had not converged" in text)
         assert f"1 of {n} optima had not converged" in told
-        assert "still changed by up to 10 nat" in told
+        assert "still changed by up to 10.0 nat in the last ten" in told
         assert "rough" in told
         assert "method_options" not in told  # there is no such option on the command line
         best.history = [0.01 * k for k in range(20)]
         several.model._set_learned()
         (calm,) = (text for text in report.cautions(several) if "had not converged" in text)
         assert "rough" not in calm
+        best.history = [0.001 * k for k in range(20)]
+        several.model._set_learned()
+        assert any("changed by less than 0.1 nat" in text for text in report.cautions(several))
     finally:
         best.converged, best.history = before
         several.model._set_learned()

@@ -140,9 +140,8 @@ class LaplacePosterior:
         moved = max((abs(o.history[-1] - o.history[-11]) for o in late if len(o.history) > 10),
                     default=np.inf)  # fmt: skip
         rough = "" if moved <= 1 else " Evidence and pruning are rough."
-        change = (
-            f"changed by up to {moved:.2g} nat in the last ten" if moved < np.inf else "changed"
-        )
+        most = f"up to {moved:.1f}" if moved >= 0.1 else "less than 0.1"
+        change = "changed" + (f" by {most} nat in the last ten" if moved < np.inf else "")
         return [
             f"{len(late)} of {len(optima)} optima had not converged after {longest} iterations: "
             f"their log evidence still {change}, and more of their weights may be pruned.{rough} "

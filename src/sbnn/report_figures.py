@@ -255,6 +255,8 @@ def pairs(fitted: Fit) -> Shown | None:
         "Marginals and pairs of draws, in standardised units. Thin ridges are combinations of "
         "weights that the data do not tell apart."
     )
+    if not isinstance(posterior, LaplacePosterior) and model.network_.activation == "tanh":
+        text += " Mirror images are the same function with neurons exchanged or signs flipped."
     known = not np.isnan(model.relevance_).all()
     which = "the parameters of largest relevance" if known else "the first parameters"
     return embed(figure, f"Posterior of {which}", text)
