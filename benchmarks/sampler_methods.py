@@ -193,7 +193,7 @@ def pymc_smc(x, y, seed, n=2000, **effort) -> Found:
         pymc.Normal("y", mean, STD, observed=y)
         data = pymc.sample_smc(n, random_seed=seed, cores=2, progressbar=False, **effort)
     chains = data.sample_stats["log_marginal_likelihood"].values
-    if chains.dtype == object:  # lists of unequal length, one per chain
+    if any(isinstance(v, list) for v in chains.ravel()):  # of unequal length, one per chain
         chains = chains.ravel()
     finals = [[v for v in chain if np.isfinite(v)][-1] for chain in chains]
     draws = data.posterior["phi"].values.reshape(-1, D)
@@ -292,6 +292,48 @@ def uqpy_tmcmc(x, y, seed, n=2000, burn=0) -> Found:
     return Found(log_evidence, run.samples, equal(run.samples), function.count)
 
 
+class OneByOne:
+    """The same likelihood for one particle at a time, with the number that is handed along."""
+
+    def __init__(self, x, y) -> None:
+        self.function = Likelihood(x, y)
+
+    def __call__(self, number, phi) -> float:
+        return float(self.function(np.atleast_2d(phi))[0])
+
+
+def pyuncertainnumber_tmcmc(x, y, seed, n=2000) -> Found:
+    """It starts (number of cores − 2) processes, none on two cores: it is told of four.
+
+    Its own log evidence leaves out what it divides the weights by; this one is from its trace.
+    """
+    import multiprocessing
+    import tempfile
+
+    multiprocessing.cpu_count = lambda: 4  # two processes
+    from pyuncertainnumber import pba
+    from pyuncertainnumber.calibration.tmcmc import TMCMC
+    from scipy.special import logsumexp
+
+    np.random.seed(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        trace = TMCMC(
+            N=n,
+            parameters=[pba.D("uniform", (-BOUND, BOUND)) for _ in range(D)],
+            names=[f"p{i}" for i in range(D)],
+            log_likelihood=OneByOne(x, y),
+            status_file_name=f"{folder}/status.txt",
+        ).run()
+    stages = [stage if isinstance(stage, list) else list(vars(stage).values()) for stage in trace]
+    beta, log_evidence = 0.0, 0.0
+    for _, values, _, _, new, resampled in stages:
+        if resampled is not None and not isinstance(resampled, str):
+            log_evidence += float(logsumexp((new - beta) * values) - np.log(n))
+            beta = new
+    last = np.asarray(stages[-1][0])
+    return Found(log_evidence, last, equal(last), np.nan)
+
+
 def smcpy_adaptive(x, y, seed, n=2000, moves=20) -> Found:
     from scipy.stats import uniform
     from smcpy import AdaptiveSampler, VectorMCMC, VectorMCMCKernel
@@ -324,11 +366,13 @@ METHODS = {
     "particles, waste-free": particles_waste_free,
     "SMCPy, 20 moves": smcpy_adaptive,
     "UQpy TMCMC, defaults": uqpy_tmcmc,
+    "pyuncertainnumber TMCMC, defaults": pyuncertainnumber_tmcmc,
     "NumPyro NUTS": numpyro_nuts,
 }
 PACKAGES = {
     "sbnn": "sbnn", "BlackJAX": "blackjax", "pocoMC": "pocomc", "PyMC": "pymc",
     "particles": "particles", "SMCPy": "smcpy", "UQpy": "UQpy", "NumPyro": "numpyro",
+    "pyuncertainnumber": "pyuncertainnumber",
 }  # fmt: skip
 
 

@@ -9,9 +9,9 @@ that of as many independent draws.
 
     python benchmarks/samplers.py [--seeds 3] [--only sbnn BlackJAX] [--python UQpy=PATH] [--fresh]
 
-Peers: pip install -e .[bench]. UQpy needs NumPy 1 and an environment of its own: --python UQpy=PATH
-names its interpreter. A package that is missing is reported and left out. TMCMC in
-pyuncertainnumber is not among them: it starts (number of cores − 2) processes, none on two cores.
+Peers: pip install -e .[bench]. UQpy and pyuncertainnumber need NumPy 1 and environments of their
+own: --python UQpy=PATH pyuncertainnumber=PATH names their interpreters. A package that is missing
+is reported and left out.
 
 Prints a table with the ratios to sbnn and writes it to benchmarks/results/samplers.csv; every
 single run is kept in samplers_runs.csv once it is done, and not run again (--fresh runs all).
@@ -76,17 +76,25 @@ def one_run(name: str, seed: int, python: str, timeout: float) -> dict[str, floa
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds, root mean square of the error, and times against sbnn's."""
-    table = table[table["status"] == "done"].copy()
+    """Means over seeds, root mean square of the error, and times against sbnn's.
+
+    A run that was stopped counts with the time after which it was: at least that.
+    """
+    table = table.copy()
+    stopped = table["status"].str.extract(r"stopped after (\d+) s")[0].astype(float)
+    table["cold_seconds"] = table["cold_seconds"].fillna(stopped)
+    table["finished"] = table["status"] == "done"
     table["rms_error"] = table["error"] ** 2
     columns = [
         "rms_error", "evaluations", "cold_seconds", "cold_cpu_seconds", "second_seconds",
         "evaluations_per_second", "cell_cv", "cell_cv_ideal", "empty_cells", "load",
     ]  # fmt: skip
     order = [name for name in METHODS if name in set(table["method"])]
+    table = table.reindex(columns=["method", "finished", *columns])
     out = table.groupby("method")[columns].mean().reindex(order)
     out["rms_error"] **= 0.5
     out.insert(0, "seeds", table.groupby("method").size())
+    out.insert(1, "finished", table.groupby("method")["finished"].sum())
     if "sbnn" in out.index:
         for kind in ("cold_seconds", "cold_cpu_seconds"):
             out[f"{kind}_over_sbnn"] = out[kind] / out.loc["sbnn", kind]
