@@ -315,7 +315,7 @@ def pyuncertainnumber_tmcmc(x, y, seed, n=2000) -> Found:
     from pyuncertainnumber.calibration.tmcmc import TMCMC
     from scipy.special import logsumexp
 
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - it takes no generator
     with tempfile.TemporaryDirectory() as folder:
         trace = TMCMC(
             N=n,
