@@ -28,7 +28,8 @@ import pandas as pd
 from harness import RESULTS, exponent
 
 from sbnn import Problem, SparseBNNRegressor, datasets, network_problem, priors, standard
-from sbnn.laplace_optimum import evolve, initial, layer_groups
+from sbnn.laplace_optimum import initial, layer_groups
+from sbnn.laplace_pruning import evolve
 from sbnn.sparse_laplace import Model
 
 RUNS: list[dict] = []

@@ -1,5 +1,6 @@
 """Tables of the documentation say what the measured CSV files say."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -81,3 +82,11 @@ def test_a_file_nobody_described_is_shown_as_it_is(tmp_path):
 def test_a_script_says_what_its_numbers_are_for():
     assert tables.purpose("verified").startswith("Truth on the study's 1-3-1 problem")
     assert tables.purpose("no_such_script") == ""
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(tables.__file__).parent.glob("*.py")), ids=lambda p: p.stem
+)
+def test_a_script_fits_the_package(path):
+    """Every name that a script takes from sbnn is there; peers are imported when they are run."""
+    importlib.import_module(path.stem)

@@ -21,6 +21,7 @@ from sbnn.predict import coverage, crps_draws, nlpd, rmse
 from sbnn.priors import Hyperprior
 from sbnn.refine import exact_evidence, savage_dickey
 from sbnn.regression import NetworkProblem, network_problem
+from sbnn.relevance import neuron_relevance
 from sbnn.results import Orbit, Result
 
 NOISE_STD = 0.5
@@ -170,10 +171,10 @@ def _write(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def arrangement(result: Result) -> np.ndarray:
+def arrangement(network: Network, relevance: np.ndarray | None) -> np.ndarray:
     """Index that puts the least relevant hidden neuron second, as in the study's tables."""
-    network = result.network_problem.network
-    order = np.argsort(result.neuron_relevance()[0], kind="stable")
+    assert relevance is not None
+    order = np.argsort(neuron_relevance(network, relevance)[0], kind="stable")
     order = np.array([order[1], order[0], order[2]])
     at = network.unflatten(np.arange(network.n_parameters))
     (w1, b1), (w2, b2) = at
@@ -183,7 +184,7 @@ def arrangement(result: Result) -> np.ndarray:
 def table_1(study: Study) -> pd.DataFrame:
     """Log α MAP and γ by NSBL beside the published ones."""
     result = study.results["nsbl"]
-    index = arrangement(result)
+    index = arrangement(result.network_problem.network, result.relevance)
     assert result.log_alpha is not None
     assert result.relevance is not None
     return pd.DataFrame(
@@ -204,7 +205,7 @@ def table_2(study: Study) -> pd.DataFrame:
     is zero (the study's 1.000 is a placeholder).
     """
     result = study.results["laplace_nsbl"]
-    index = arrangement(result)
+    index = arrangement(result.network_problem.network, result.relevance)
     assert result.log_alpha is not None
     assert result.relevance is not None
     precision = result.arrays["precision"]

@@ -71,18 +71,18 @@ def figures(study: paper.Study):
 
     ard = nsbl.network_problem.ard
     mixture, hyperprior = paper.mixture_of(nsbl), paper.hyperprior_of(nsbl)
-    optimum = nsbl.arrays["newton_log_alpha"][-1]
-    figure = plot_evidence_surfaces(mixture, ard, hyperprior, optimum, pairs, labels)
+    # Neurons in the order of the tables, everywhere: the least relevant one second.
+    path = nsbl.arrays["newton_log_alpha"], nsbl.arrays["newton_relevance"]
+    index = paper.arrangement(network, path[1][-1])
+    log_alpha, gamma = path[0][:, index], path[1][:, index]
+    figure = plot_evidence_surfaces(mixture, ard, hyperprior, log_alpha[-1], pairs, labels)
     text = "The mixture's log evidence, the hyperprior and their sum; the cross is the optimum."
     yield "fig07_evidence", "Evidence over pairs of log α", text, figure
 
-    figure = plot_optimisation(
-        nsbl.history["newton"]["objective"], nsbl.arrays["newton_log_alpha"],
-        nsbl.arrays["newton_relevance"], labels,
-    )  # fmt: skip
+    figure = plot_optimisation(nsbl.history["newton"]["objective"], log_alpha, gamma, labels)
     yield "fig08_newton", "Newton iterations", "Objective, log α and γ of the best start.", figure
 
-    after = nsbl.arrays["best_phi"]
+    after = nsbl.arrays["best_phi"][:, paper.arrangement(network, nsbl.relevance)]
     for number, layer in ((9, LAYER_1), (10, LAYER_2)):
         figure = plot_pairs(
             [standard[:, layer], after[:, layer]], labels[layer], ("before", "after"),
@@ -91,8 +91,10 @@ def figures(study: paper.Study):
         text = "Before: uniform priors. After: the exact posterior at the optimal log α."
         yield f"fig{number:02d}_nsbl", "Posterior before and after NSBL", text, figure
 
-    after = results["laplace_nsbl"].phi
-    before = _nearest_image(results["laplace"], results["laplace_nsbl"])
+    sparse = results["laplace_nsbl"]
+    index = paper.arrangement(network, sparse.relevance)
+    after = sparse.phi[:, index]
+    before = _nearest_image(results["laplace"], sparse.arrays["mode"][index])
     for number, layer in ((11, LAYER_1), (12, LAYER_2)):
         spread = after[:, layer].std(axis=0)
         centre = after[:, layer].mean(axis=0)
@@ -131,21 +133,19 @@ def figures(study: paper.Study):
     yield "fig17_predictions", "Predictions of the five methods", text, figure
 
     figure = _figure(figsize=(6.5, 3.6))
-    index = paper.arrangement(nsbl)
+    index = paper.arrangement(network, nsbl.relevance)
     assert nsbl.relevance is not None
     plot_network(network, nsbl.relevance[index], ax=figure.add_subplot())
     text = "Line width is relevance; what NSBL prunes is dashed."
     yield "fig18_pruned", "The network after pruning", text, figure
 
 
-def _nearest_image(result, reference) -> np.ndarray:
-    """The draws of one Laplace result, sent to the image of its mode nearest to another's mode."""
+def _nearest_image(result, mode: np.ndarray) -> np.ndarray:
+    """The draws of one Laplace result, sent to the image of its mode nearest to another mode."""
     symmetry = result.network_problem.symmetry
     index, sign = min(
         symmetry.elements(),
-        key=lambda e: float(
-            ((e[1] * result.arrays["mode"][e[0]] - reference.arrays["mode"]) ** 2).sum()
-        ),
+        key=lambda e: float(((e[1] * result.arrays["mode"][e[0]] - mode) ** 2).sum()),
     )
     return sign * result.phi[:, index]
 
