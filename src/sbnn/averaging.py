@@ -7,7 +7,7 @@ import pandas as pd
 
 from sbnn._float64 import generator
 from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
-from sbnn.heating import heat_and_cool
+from sbnn.heating import heat_and_cool, lowest_log_alpha
 from sbnn.hierarchical import join_log_alpha, joint_symmetry, to_parameters
 from sbnn.mixture import GaussianMixture, expectation_maximisation, kernel_density
 from sbnn.priors import Hyperprior
@@ -113,5 +113,6 @@ def average_draws(
     if joint_symmetry(problem) is not None:
         prior = problem.prior_at(found.optima[0].log_alpha)
         phi = relabel(rng, phi, prior, problem.symmetry)
-        log_alpha = join_log_alpha(rng, problem, phi, hyperprior)[:, problem.n_parameters :]
+        joint = join_log_alpha(rng, problem, phi, hyperprior, lowest_log_alpha(problem))
+        log_alpha = joint[:, problem.n_parameters :]
     return phi, log_likelihood, log_alpha, n_evaluations

@@ -9,6 +9,7 @@ import numpy as np
 from sbnn._float64 import generator
 from sbnn.checkpoint import NO_CHECKPOINT, Checkpoint
 from sbnn.hierarchical import (
+    LOG_ALPHA_RANGE,
     join_log_alpha,
     joint_evaluator,
     joint_symmetry,
@@ -51,6 +52,10 @@ def heat_and_cool(
       One such step prunes a parameter or brings it back, and moves along the ridges on which
       weights grow and shrink together.
 
+    No prior is wider than the box in which the likelihood was sampled: log α starts at −2 log of
+    its half-width. Without that, a neuron whose step lies between or beyond the data may have any
+    weight, and a single draw in thousands decides mean and standard deviation of a prediction.
+
     Returns (z, log α) of shape (n, d + n_α), the log-likelihood, and the number of evaluations.
     """
     symmetry = None if joint_symmetry(problem) is None else problem.symmetry
@@ -92,10 +97,11 @@ class _Population:
         self.target = joint_target(problem, hyperprior)
         self.evaluate = joint_evaluator(problem, evaluate)
         self.information = _data_information(phi, problem.ard)
+        self.low = lowest_log_alpha(problem)
         self.scale, self.n_evaluations = 0.3, 0
 
     def start(self, rng, phi) -> None:
-        self.joint = join_log_alpha(rng, self.problem, phi, self.hyperprior)
+        self.joint = join_log_alpha(rng, self.problem, phi, self.hyperprior, self.low)
         self.log_likelihood = evaluate_all(self.target, self.joint, self.evaluate)
         self.n_evaluations += len(phi)
 
@@ -120,7 +126,7 @@ class _Population:
 
     def block(self, rng, beta: float) -> None:
         d, ard = self.problem.n_parameters, self.problem.ard
-        self.joint = redraw_log_alpha(rng, self.problem, self.joint, self.hyperprior)
+        self.joint = redraw_log_alpha(rng, self.problem, self.joint, self.hyperprior, self.low)
         n, n_alpha = len(self.joint), int(ard.sum())
         factor = self._walk_factor(beta)
         accepted = 0.0
@@ -151,7 +157,9 @@ class _Population:
         """Accept or not each row of a symmetric proposal; returns the accepted share."""
         log_prior = np.asarray(prior_log_density(self.target.prior, self.joint))
         new_prior = np.asarray(prior_log_density(self.target.prior, proposal))
-        inside = new_prior > -np.inf
+        inside = (new_prior > -np.inf) & (proposal[:, self.problem.n_parameters :] > self.low).all(
+            1
+        )
         if self.evaluate is None:
             new = evaluate_all(self.target, proposal, None)
         else:
@@ -165,6 +173,13 @@ class _Population:
         self.log_likelihood = np.where(accept, new, self.log_likelihood)
         self.n_evaluations += len(proposal)
         return float(accept.mean())
+
+
+def lowest_log_alpha(problem: Problem) -> np.ndarray:
+    """Per ARD parameter: the log precision of a prior as wide as the half-width of its box."""
+    boxes = [p for p, a in zip(problem.priors, problem.ard) if a]
+    half = np.array([0.5 * (p.high - p.low) for p in boxes])  # type: ignore[union-attr]
+    return np.maximum(LOG_ALPHA_RANGE[0], -2 * np.log(half))
 
 
 def _data_information(phi: np.ndarray, ard: np.ndarray) -> np.ndarray:
