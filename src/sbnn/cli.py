@@ -111,8 +111,8 @@ def fit(
         reason = feasible(options["hidden_layer_sizes"], len(inputs), len(targets)).get(method)
         if reason:
             complain(
-                f"{method} {reason}; this can take hours. Give a smaller --hidden, or leave "
-                "--method out."
+                f"{method} {reason}; this can take hours. It starts now; Ctrl-C stops it. "
+                "A smaller --hidden, or no --method, is faster."
             )
         with show_steps(quiet=as_json) as steps:
             steps.step(

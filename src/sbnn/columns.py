@@ -65,7 +65,13 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
                 f"{path}, line 1, column {place}: no name; name it, or choose columns with "
                 "--features."
             )
+    wanted = [name for name in header if name not in targets] if features is None else chosen
     chosen = [name for name in chosen if name not in excluded]
+    if not chosen and wanted:
+        raise TableError(
+            f"{path}: --exclude leaves no column to predict from; exclude fewer of "
+            f"{', '.join(map(repr, wanted[:6]))}{', …' if len(wanted) > 6 else ''}."
+        )
     if not chosen:
         raise TableError(f"{path} has no column besides the target: nothing to predict from.")
     if len(chosen) > MAX_FEATURES:

@@ -29,9 +29,10 @@ from sbnn.glossary import GLOSSARY, for_the_command_line
 from sbnn.outputs import REPORT, write_text
 from sbnn.plots import TITLES
 
-# Inputs below this share of the prediction's sensitivity are called irrelevant.
+# Shares of the prediction's sensitivity, of squared slopes: an input of 1 % moves the prediction a
+# tenth as much as all together do. Below the second one an input is called without influence.
 IRRELEVANT = 0.01
-UNUSED = 1e-4
+UNUSED = 1e-3
 
 
 class Sentence(NamedTuple):
@@ -176,20 +177,26 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     sure |= shares >= 0.2  # so large that it is named even where optima disagree on it
     order = np.argsort(-shares)
     named = [j for i, j in enumerate(order) if sure[j] and (i < 3 or shares[j] >= 0.1)]
-    found = [f"“{fitted.features[j]}” ({100 * shares[j]:.0f} %)" for j in named]
+    found = [f"“{fitted.features[j]}” ({_as_percent(shares[j])})" for j in named]
     text = "The prediction follows no input."
     if found:
         most = " most" if (shares >= IRRELEVANT).sum() > len(found) else ""
         text = f"The prediction follows {listed(found)}{most}."
-    # Shares are of squared slopes: an input of 1 % moves the prediction a tenth as much as all do.
-    weak = [j for j in order if UNUSED <= shares[j] < IRRELEVANT]
-    idle = [j for j in order if shares[j] < UNUSED]
-    for title, inputs in (("Weak, but used", weak), ("Next to no influence", idle)):
+    rest = [j for j in order if j not in named]
+    weak = [j for j in rest if shares[j] >= UNUSED]
+    idle = [j for j in rest if shares[j] < UNUSED]
+    for title, inputs in (("Weaker", weak), ("Next to no influence", idle)):
         if inputs:
-            shown = [f"“{fitted.features[j]}”" for j in sorted(inputs)[:6]]
+            shown = [f"“{fitted.features[j]}”" for j in inputs[:6]]
+            if inputs is weak:
+                shown = [f"{name} ({_as_percent(shares[j])})" for name, j in zip(shown, inputs)]
             more = f" and {len(inputs) - 6} more" if len(inputs) > 6 else ""
             text += f" {title}: {', '.join(shown)}{more}."
     return [Sentence("plain", text)]
+
+
+def _as_percent(value: float) -> str:
+    return f"{100 * value:.0f} %" if value >= 0.01 else f"{100 * value:.1f} %"
 
 
 def _verified(fitted: Fit) -> Sentence:
