@@ -185,7 +185,7 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     rest = [j for j in order if j not in named]
     weak = [j for j in rest if shares[j] >= UNUSED]
     idle = [j for j in rest if shares[j] < UNUSED]
-    for title, inputs in (("Weaker", weak), ("Next to no influence", idle)):
+    for title, inputs in (("Less, or less surely", weak), ("Next to no influence", idle)):
         if inputs:
             shown = [f"“{fitted.features[j]}”" for j in inputs[:6]]
             if inputs is weak:
