@@ -68,10 +68,11 @@ def by_autodiff(starts: np.ndarray, mixture: GaussianMixture) -> tuple[float, fl
     means, covariances = jnp.asarray(mixture.means[:, 0]), jnp.asarray(mixture.covariances)
 
     def objective(log_alpha, means, covariances):
-        log_alpha = jnp.clip(log_alpha, -30.0, 30.0)  # a trial far out is NaN and never ends
         spread = covariances + jnp.diag(jnp.exp(-log_alpha))
-        densities = jax.vmap(lambda m, c: multivariate_normal.logpdf(jnp.zeros_like(m), m, c))(
-            means, spread
+        # One kernel after the other: batches of factorisations have been seen to wait for one
+        # another for ever on two cores.
+        densities = jax.lax.map(
+            lambda mc: multivariate_normal.logpdf(jnp.zeros_like(mc[0]), *mc), (means, spread)
         )
         evidence = logsumexp(densities + mixture.log_weights[:, 0])
         hyper = HYPERPRIOR.shape * log_alpha - HYPERPRIOR.rate * jnp.exp(log_alpha)
