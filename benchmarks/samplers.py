@@ -80,7 +80,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
     A run that was stopped counts with the time after which it was: at least that.
     """
-    table = table.copy()
+    table = table.reindex(columns=table.columns.union(["cold_seconds", "error"], sort=False))
     stopped = table["status"].str.extract(r"stopped after (\d+) s")[0].astype(float)
     table["cold_seconds"] = table["cold_seconds"].fillna(stopped)
     table["finished"] = table["status"] == "done"
