@@ -78,8 +78,12 @@ def conclude(sweep: str, varied: str, measure: str, sizes, values, expected: str
         f"  exponent in {varied}: {row['exponent']:.2f} (last two points: "
         f"{row['exponent_last_two']:.2f}), expected {expected}\n"
     )
-    pd.DataFrame(RUNS).to_csv(RESULTS / "growth_runs.csv", index=False, float_format="%.6g")
-    pd.DataFrame(SWEEPS).to_csv(RESULTS / "growth.csv", index=False, float_format="%.4g")
+    for path, rows in ((RESULTS / "growth_runs.csv", RUNS), (RESULTS / "growth.csv", SWEEPS)):
+        table = pd.DataFrame(rows)
+        if path.exists():  # what was measured before and is not now stays
+            earlier = pd.read_csv(path)
+            table = pd.concat([earlier[~earlier["sweep"].isin(table["sweep"])], table])
+        table.to_csv(path, index=False, float_format="%.6g")
 
 
 def fits() -> None:
