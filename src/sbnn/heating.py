@@ -127,6 +127,7 @@ class _Population:
     def block(self, rng, beta: float) -> None:
         d, ard = self.problem.n_parameters, self.problem.ard
         self.joint = redraw_log_alpha(rng, self.problem, self.joint, self.hyperprior, self.low)
+        self.log_prior = np.asarray(prior_log_density(self.target.prior, self.joint))
         n, n_alpha = len(self.joint), int(ard.sum())
         factor = self._walk_factor(beta)
         accepted = 0.0
@@ -155,7 +156,6 @@ class _Population:
 
     def _metropolis(self, rng, beta: float, proposal: np.ndarray) -> float:
         """Accept or not each row of a symmetric proposal; returns the accepted share."""
-        log_prior = np.asarray(prior_log_density(self.target.prior, self.joint))
         new_prior = np.asarray(prior_log_density(self.target.prior, proposal))
         inside = (new_prior > -np.inf) & (proposal[:, self.problem.n_parameters :] > self.low).all(
             1
@@ -167,10 +167,11 @@ class _Population:
             new[inside] = self.evaluate(proposal[inside])  # outside the prior nothing needs a run
         possible = inside & (new > -np.inf)
         gain = np.where(possible, new, 0.0) - self.log_likelihood
-        ratio = beta * gain + np.where(inside, new_prior, 0.0) - log_prior
+        ratio = beta * gain + np.where(inside, new_prior, 0.0) - self.log_prior
         accept = possible & (np.log(rng.random(len(proposal))) < ratio)
         self.joint = np.where(accept[:, None], proposal, self.joint)
         self.log_likelihood = np.where(accept, new, self.log_likelihood)
+        self.log_prior = np.where(accept, new_prior, self.log_prior)
         self.n_evaluations += len(proposal)
         return float(accept.mean())
 

@@ -52,23 +52,31 @@ def to_parameters(joint, ard: np.ndarray):
 
 
 def join_log_alpha(
-    rng: np.random.Generator, problem: Problem, phi: np.ndarray, hyperprior: Hyperprior, low=None
+    rng: np.random.Generator,
+    problem: Problem,
+    phi: np.ndarray,
+    hyperprior: Hyperprior,
+    low=LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
     """(z, log α) with log α drawn from p(log α|φ), cut to range, or from `low` on."""
-    low, high = LOG_ALPHA_RANGE[0] if low is None else low, LOG_ALPHA_RANGE[1]
+    high = LOG_ALPHA_RANGE[1]
     log_alpha = _draw_log_alpha(rng, phi[:, problem.ard], hyperprior)
     return _join(problem, phi, np.clip(log_alpha, low + 1e-3, high - 1e-3))
 
 
 def redraw_log_alpha(
-    rng: np.random.Generator, problem: Problem, joint: np.ndarray, hyperprior: Hyperprior, low=None
+    rng: np.random.Generator,
+    problem: Problem,
+    joint: np.ndarray,
+    hyperprior: Hyperprior,
+    low=LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
     """(z, log α) with log α drawn anew from p(log α|φ) at the same φ.
 
     A draw outside the range is refused and the old value stays: Metropolis's rule for the cut
     density, so that it is left invariant.
     """
-    low, high = LOG_ALPHA_RANGE[0] if low is None else low, LOG_ALPHA_RANGE[1]
+    high = LOG_ALPHA_RANGE[1]
     phi = np.asarray(to_parameters(joint, problem.ard))
     log_alpha = _draw_log_alpha(rng, phi[:, problem.ard], hyperprior)
     inside = (log_alpha > low) & (log_alpha < high)
