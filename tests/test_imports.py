@@ -14,6 +14,7 @@ SOURCE = Path(sbnn.__file__).parent
 ORDER = [
     *(
         "formats",
+        "files",
         "_float64",
         "executors",
         "likelihood",

@@ -405,3 +405,21 @@ def test_the_bomb_would_have_gone_off(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Bomb()))
     assert (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("name", ["m.pkl", "m.h5", "m.nc.gz"])
+def test_an_ending_that_promises_another_kind_of_file_is_refused(small_result, tmp_path, name):
+    with pytest.raises(ValueError, match=r"NetCDF file; give a name that ends in \.nc, not '\."):
+        small_result.save(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_name_without_an_ending_stays_as_it_is(small_result, tmp_path):
+    small_result.save(tmp_path / "m")
+    assert os.listdir(tmp_path) == ["m"]
+    assert sbnn.load(tmp_path / "m").equals(small_result)
+
+
+def test_a_folder_that_is_not_there_is_named(small_result, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No folder '.*nowhere' to save in"):
+        small_result.save(tmp_path / "nowhere" / "m.nc")

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sbnn.files import UNFINISHED, whole_file
 from sbnn.moves import MoveInfo, Particles
 
 try:
@@ -23,7 +24,7 @@ except ImportError:  # not on Windows; there, nothing stops a second process
 
 FORMAT = 1
 _MAGIC = b"sbnn checkpoint"
-_SUFFIX, _TEMPORARY = ".sbnn", ".tmp"
+_SUFFIX = ".sbnn"
 _CALL, _RESULT = "call", "result.nc"
 _START_OVER = "Give another directory, or delete this one to start over."
 
@@ -114,8 +115,7 @@ class Folder:
 
     def _open(self) -> None:
         # A temporary file of ours is what an interrupted write left; nothing was lost with it.
-        left = _SUFFIX + _TEMPORARY
-        names = sorted(p.name for p in self.path.iterdir() if not p.name.endswith(left))
+        names = sorted(p.name for p in self.path.iterdir() if not p.name.endswith(UNFINISHED))
         if not names:
             return
         if _CALL + _SUFFIX not in names:
@@ -143,7 +143,7 @@ class Folder:
 
     def _tidy(self) -> None:
         """Remove what interrupted writes and, once there is a result, its parts have left."""
-        for path in self.path.glob(f"*{_SUFFIX}{_TEMPORARY}"):
+        for path in self.path.glob(f"*{UNFINISHED}"):
             path.unlink()
         for path in self.path.glob(f"*{_SUFFIX}") if self.result else ():
             if path.stem != _CALL:
@@ -223,17 +223,10 @@ class Folder:
             np.savez(packed, allow_pickle=False, **arrays)
         body = _json(content) + b"\n" + packed.getvalue()
         head = b"%s %d %s\n" % (_MAGIC, FORMAT, hashlib.sha256(body).hexdigest().encode())
-        path = self.path / (part + _SUFFIX)
-        temporary = path.with_name(path.name + _TEMPORARY)
-        try:
-            with temporary.open("wb") as file:
-                file.write(head + body)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with whole_file(self.path / (part + _SUFFIX)) as temporary, temporary.open("wb") as file:
+            file.write(head + body)
+            file.flush()
+            os.fsync(file.fileno())
         _sync_directory(self.path)
 
     def _load(self, part: str) -> Saved:

@@ -103,7 +103,7 @@ def fit(
         options = estimator_options(hidden, method, noise_std, seed, len(targets))
         outputs.check_folder(folder_path, force, outputs.FIT_FILES)
         frame = read(data, targets, features, exclude)
-        from sbnn import folder, report
+        from sbnn import files, folder, report
         from sbnn.report import verdict
         from sbnn.validation import feasible
 
@@ -124,7 +124,7 @@ def fit(
                 steps.step, steps.on_fold, steps,
             )  # fmt: skip
             steps.step("writing the report")
-            with outputs.whole_folder(folder_path) as temporary:
+            with files.whole_folder(folder_path) as temporary:
                 folder.save(fitted, temporary)
                 report.write(fitted, temporary)
         if as_json:
@@ -163,7 +163,7 @@ def predict(
     rounded to a thousandth of their standard deviation; --json has all digits.
     """
     with manners(debug):
-        from sbnn import outputs, tables
+        from sbnn import files, outputs, tables
 
         if out is not None:
             outputs.check_file(out, force)
@@ -199,7 +199,7 @@ def predict(
             text = with_columns(table.whole, predicted, outside).to_csv(index=False)
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)
-                outputs.write_text(out, text)
+                files.write_text(out, text)
         if as_json:
             where = None if out is None else str(out)
             shown = {"rows": n, "out": where, "predictions": predicted}

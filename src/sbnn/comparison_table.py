@@ -13,10 +13,10 @@ import numpy as np
 
 from sbnn import __version__
 from sbnn.estimator import SAMPLING
+from sbnn.files import whole_folder, write_text
 from sbnn.folder import dumps
 from sbnn.formats import fixed, number, percent, rounded, with_error
 from sbnn.glossary import for_the_command_line
-from sbnn.outputs import whole_folder, write_text
 from sbnn.tables import TableError
 
 COLUMNS = {

@@ -377,7 +377,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return from_parts(arrays, metadata, small)
 
     def save(self, path, overwrite: bool = False) -> None:
-        """Write one NetCDF file without pickled code; `sbnn.load` reads it."""
+        """Write one NetCDF file, name.nc, without pickled code; `sbnn.load` reads it."""
         from sbnn.estimator_io import save
 
         check_is_fitted(self)

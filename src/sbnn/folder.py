@@ -18,10 +18,11 @@ import pandas as pd
 
 from sbnn import __version__
 from sbnn.estimator import SAMPLING, SparseBNNRegressor
+from sbnn.files import write_text
 from sbnn.formats import duration
 from sbnn.glossary import for_the_command_line
 from sbnn.loading import load as load_model
-from sbnn.outputs import DATA, FIT, HELD_OUT, MODEL, write_text
+from sbnn.outputs import DATA, FIT, HELD_OUT, MODEL
 from sbnn.tables import TableError
 from sbnn.validation import HeldOut, for_users, held_out
 

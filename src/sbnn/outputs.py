@@ -1,12 +1,8 @@
-"""Files and folders that are written whole or not at all, and never over what others wrote."""
+"""What commands write, and checks beforehand: never over what others wrote."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from sbnn.columns import TableError
@@ -54,42 +50,6 @@ def _check_place(out: Path) -> None:
         raise TableError(f"{out} cannot be written: {above} is not a folder. Give another --out.")
     if not os.access(above, os.W_OK | os.X_OK):
         raise TableError(f"{out} cannot be written: no right to write in {above}.")
-
-
-@contextlib.contextmanager
-def whole_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its place at the end, or vanishes."""
-    out = out.absolute()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    aside = temporary.with_name(temporary.name + ".old")
-    try:
-        temporary.chmod(0o755)
-        yield temporary
-        if out.exists():
-            out.rename(aside)
-        try:
-            temporary.rename(out)
-        except BaseException:
-            if aside.exists():
-                aside.rename(out)
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def check_study(out: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import pandas as pd
 
 from sbnn import __version__, datasets, laplace_methods, methods
 from sbnn.checkpoint import CheckpointError
+from sbnn.files import write_text
 from sbnn.loading import load
 from sbnn.network import Network
 from sbnn.predict import coverage, crps_draws, nlpd, rmse
@@ -106,7 +106,7 @@ def run(
     if force or not _same_settings(stamp, settings):
         for old in folder.glob("*"):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
-        _write(stamp, json.dumps(settings._asdict(), indent=1))
+        write_text(stamp, json.dumps(settings._asdict(), indent=1))
     data, two, three = problems(seed)
     n = settings.n_particles
     parts: dict[str, Callable[[Path], Result]] = {
@@ -136,7 +136,7 @@ def run(
         log_alpha = done["laplace_nsbl"].log_alpha
         assert log_alpha is not None
         exact = exact_evidence(three, log_alpha, 7, n_particles=max(n // 2, 200))
-        _write(exact_path, json.dumps([exact.log_evidence, exact.log_evidence_error]))
+        write_text(exact_path, json.dumps([exact.log_evidence, exact.log_evidence_error]))
     laplace_exact = tuple(json.loads(exact_path.read_text()))
     small = done.pop("standard_121")
     return Study(settings, data, small, done, small.modes(8)[0], laplace_exact)  # type: ignore[arg-type]
@@ -163,12 +163,6 @@ def _continue(compute: Callable[[Path], Result], checkpoint: Path, say: Callable
         say(f"Starting over: {error}")
         shutil.rmtree(checkpoint)
         return compute(checkpoint)
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_suffix(path.suffix + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def arrangement(network: Network, relevance: np.ndarray | None) -> np.ndarray:
@@ -371,8 +365,8 @@ def write_tables(study: Study, out: Path, judged: list[Claim]) -> dict[str, pd.D
         "claims": pd.DataFrame(judged).set_index("claim"),
     }
     for name, table in tables.items():
-        _write(folder / f"{name}.csv", table.to_csv(float_format="%.6g"))
-        _write(folder / f"{name}.tex", _latex(table))
+        write_text(folder / f"{name}.csv", table.to_csv(float_format="%.6g"))
+        write_text(folder / f"{name}.tex", _latex(table))
     return tables
 
 

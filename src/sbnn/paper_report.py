@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__, paper
+from sbnn.files import write_text
 from sbnn.plots import (
     BEFORE,
     COLOURS,
@@ -185,7 +186,7 @@ def write_report(study: paper.Study, out: Path) -> tuple[Path, list[paper.Claim]
         widths={TITLES[m]: paper.widths(study.results[m]) for m in paper.METHODS},
     )
     report = out / "report.html"
-    paper._write(report, page)
+    write_text(report, page)
     return report, claims
 
 

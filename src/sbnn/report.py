@@ -9,6 +9,7 @@ import numpy as np
 
 from sbnn import report_figures as figures
 from sbnn import report_network as graphs
+from sbnn.files import write_text
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import Fit
 from sbnn.formats import (
@@ -26,7 +27,7 @@ from sbnn.formats import (
     words,
 )
 from sbnn.glossary import GLOSSARY, for_the_command_line
-from sbnn.outputs import REPORT, write_text
+from sbnn.outputs import REPORT
 from sbnn.plots import TITLES
 
 # Shares of the prediction's sensitivity, of squared slopes: an input of 1 % moves the prediction a

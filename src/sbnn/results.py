@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
+from sbnn.files import whole_file
 from sbnn.formats import decimals_of
 from sbnn.predict import check_inputs, push_forward
 from sbnn.problem import Problem
@@ -290,7 +290,8 @@ class Result:
     def save(self, path: str | os.PathLike, overwrite: bool = False) -> None:
         """Write one NetCDF file, whole or not at all; `sbnn.load` reads it.
 
-        A file that is there already is replaced only if `overwrite` says so.
+        The name ends in .nc, or has no ending; another ending is refused. A file that is
+        there already is replaced only if `overwrite` says so.
         """
         write_tree(self.datatree(), path, overwrite)
 
@@ -303,19 +304,19 @@ class Result:
 def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> None:
     """Write one NetCDF file, whole or not at all."""
     path = Path(path)
+    if path.suffix.lower() not in (".nc", ""):
+        raise ValueError(
+            f"{str(path)!r} would be a NetCDF file; give a name that ends in .nc, not "
+            f"{path.suffix!r}."
+        )
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"No folder {str(path.parent)!r} to save in; make it first.")
     if path.exists() and not overwrite:
         raise FileExistsError(
             f"{str(path)!r} exists; give another name, save with overwrite=True, or delete it."
         )
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent or ".", suffix=".nc.part")
-    os.close(descriptor)
-    try:
+    with whole_file(path) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _plain(value: Any) -> Any:
