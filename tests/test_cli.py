@@ -127,6 +127,34 @@ def test_predictions_are_those_of_the_model(fitted, place):
     np.testing.assert_allclose(answer["predictions"]["z"]["upper"], interval[:, 1, 1])
 
 
+def test_the_new_table_comes_out_as_the_text_that_it_was(fitted, place):
+    out, _ = fitted
+    lines = ["id ,b, a,note", "007,0.10,1,n/a", '1_0,+1e-1,.50,"x, ""y"""', " é ,-0,1.,nan"]
+    (place / "odd.csv").write_text("\n".join(lines) + "\n")
+    printed = run("predict", out, place / "odd.csv").stdout.splitlines()
+    for line, expected in zip(printed, lines, strict=True):
+        assert line.startswith(expected + ",")
+    assert printed[0].startswith("id ,b, a,note,y_mean,")
+
+
+def test_separator_and_decimal_comma_of_the_new_table_are_those_of_the_predictions(fitted, place):
+    out, _ = fitted
+    (place / "points.csv").write_text("a,b\n0.50,0.25\n1,0\n")
+    points = pd.read_csv(io.StringIO(run("predict", out, place / "points.csv").stdout))
+    (place / "german.csv").write_bytes("Größe;a;b\n1;0,50;0,25\n2;1;0\n".encode("cp1252"))
+    result = run("predict", out, place / "german.csv", "--out", place / "german-out.csv")
+    assert "not UTF-8 (byte 0xf6 on line 1)" in result.stderr
+    text = (place / "german-out.csv").read_bytes().decode("utf-8")
+    assert "\n1;0,50;0,25;" in text
+    assert "." not in text
+    found = pd.read_csv(io.StringIO(text), sep=";", decimal=",")
+    pd.testing.assert_frame_equal(found.drop(columns="Größe"), points)
+    run("predict", out, place / "points.csv", "--out", place / "points-out.tsv")
+    assert (place / "points-out.tsv").read_text().startswith("a\tb\ty_mean\t")
+    told = run("predict", out, place / "points.csv", "--out", place / "p.parquet", code=2).stderr
+    assert "would be a CSV file; give a name that ends in .csv" in told
+
+
 def test_rows_outside_the_range_of_the_fit_are_named(fitted, place):
     out, _ = fitted
     new = table(7, seed=1).clip(-0.1, 0.1)
@@ -310,6 +338,7 @@ BAD = {
     "one row": b"a,y\n1,2\n",
     "a million columns": (",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n").encode(),
     "encoding": ("a,y\n" + GOOD + "é,1\n").encode("latin-1"),
+    "no encoding": ("a,y\n" + GOOD).encode() + b"\xff\xfe\x81,1\n",
     "missing": None,
     "a directory": None,
 }
@@ -372,7 +401,11 @@ def test_help_speaks_of_columns_and_files_and_not_of_types(command):
 def test_prediction_needs_a_fit_folder_and_its_columns(fitted, place):
     out, _ = fitted
     assert "has no fit.json" in run("predict", place, place / "data.csv", code=2).stderr
-    assert "not a folder" in run("report", place / "nowhere", code=2).stderr
+    told = run("report", place / "nowhere", code=2).stderr
+    assert "nowhere does not exist. Give a folder that 'sbnn fit' wrote." in told
+    told = run("predict", place / "Fit1", place / "data.csv", code=2).stderr
+    assert f"Fit1 does not exist; did you mean '{out}'? Give a folder" in told
+    assert "not a folder" in run("report", place / "data.csv", code=2).stderr
     pd.DataFrame({"a": [1.0]}).to_csv(place / "less.csv", index=False)
     assert "no column 'b'" in run("predict", out, place / "less.csv", code=2).stderr
     pd.DataFrame({"a": ["x"], "b": [1]}).to_csv(place / "text.csv", index=False)
@@ -403,6 +436,37 @@ def test_methods_are_compared_on_the_same_folds(place):
         m["method"] for m in found["methods"]
     ]
     assert "--force" in run(*arguments, "--out", out, code=2).stderr
+
+
+def test_more_folds_than_rows_are_refused(place):
+    told = run("compare", place / "data.csv", "--target", "y", "--folds", "25", code=2).stderr
+    assert told.splitlines() == [
+        f"sbnn: --folds 25 is more than the 24 rows of {place / 'data.csv'}; the most is 24, which "
+        "leaves out one row at a time."
+    ]
+
+
+def test_many_folds_take_ten_lines_where_they_stay(monkeypatch):
+    def lines():
+        with terminal.show_steps() as steps:
+            told: list[str] = []
+            monkeypatch.setattr(steps, "write", told.append)
+            for k in range(200):
+                steps.on_fold(k, 199)
+        return told
+
+    assert len(lines()) == 10
+    assert lines()[0] == "unseen rows: fold 1 of 199"
+    assert lines()[-1].startswith("unseen rows: fold 181 of 199, about")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert len(lines()) == 199
+
+
+def test_methods_may_be_written_in_capitals(place, instant):
+    arguments = ["fit", place / "data.csv", "--target", "y", "--json", "--hidden", "1"]
+    for k, method in enumerate(("Laplace-NSBL", "LAPLACE_nsbl")):
+        answer = run(*arguments, "--method", method, "--out", place / f"capitals-{k}").stdout
+        assert json.loads(answer)["options"]["method"] == "laplace_nsbl"
 
 
 def test_the_comparison_is_a_table_with_the_best_density_first():

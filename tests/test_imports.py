@@ -39,7 +39,7 @@ ORDER = [
         "paper",
         "paper_report",
     ),
-    *("glossary", "columns", "tables", "outputs", "validation", "folder"),
+    *("glossary", "columns", "encodings", "cells", "tables", "outputs", "validation", "folder"),
     *("report_figures", "report_network"),
     *("report", "comparison_table"),
     *("terminal", "options", "jax_settings", "cli", "__main__"),

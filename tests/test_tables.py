@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import threading
 
 import numpy as np
 import pandas as pd
@@ -103,12 +105,142 @@ def test_features_are_lists_or_names_with_commas_and_some_can_be_excluded(tmp_pa
         read(path, ["y"], exclude=["a,,b"])
 
 
-def test_the_whole_table_keeps_order_and_text_of_the_other_columns(tmp_path):
-    path = write(tmp_path, "id,b,,a,y\n" + "007,1,,2,n/a\n" * 5)
+def test_the_whole_table_is_the_text_of_the_file(tmp_path):
+    path = write(tmp_path, "id,b ,, a,y\n" + '007,1, ,0.10,"n/a, nan"\n' * 5)
     found = tables.read(path, (), ["a", "b"], whole=True)
     assert list(found.numbers) == ["a", "b"]
-    assert list(found.whole.columns) == ["id", "b", "", "a", "y"]
-    assert found.whole.iloc[0].tolist() == ["007", 1.0, "", 2.0, "n/a"]
+    assert found.numbers.iloc[0].tolist() == [0.1, 1.0]
+    assert list(found.whole.columns) == ["id", "b ", "", " a", "y"]
+    assert found.whole.iloc[0].tolist() == ["007", "1", " ", "0.10", "n/a, nan"]
+
+
+@pytest.mark.parametrize(
+    ("row", "comma"), [("1;2,5", True), ("1;2,5,6", False), ("1.0;2,5", False), ("1;x", False)]
+)
+def test_whole_numbers_leave_the_decimal_sign_to_the_other_columns(tmp_path, row, comma):
+    path = write(tmp_path, "a;note\n" + f"{row}\n" * 5)
+    assert tables.read(path, (), ["a"], whole=True).decimal_comma is comma
+
+
+def test_every_cell_that_is_no_number_is_counted(tmp_path):
+    text = "a,b,y\n" + "".join(f"{i},{i},{i}\n" for i in range(6))
+    path = write(tmp_path, text + "1,x,2\n,2,3\n")
+    with pytest.raises(
+        TableError, match=r"line 8, column 'b': 'x' .* 1 more cell: line 9, col.*'a'"
+    ):
+        read(path, ["y"])
+    path = write(tmp_path, text + "1,2,nan\nx,x,?\n" + "1,x,2\n" * 2000)
+    with pytest.raises(TableError) as caught:
+        read(path, ["y"])
+    assert str(caught.value).endswith(
+        "line 8, column 'y': 'nan' is a missing value; fill it in or remove the row. And 2,003 "
+        "more cells, as line 9, column 'a'; line 9, column 'b'; line 9, column 'y'."
+    )
+
+
+def test_every_row_of_another_length_is_counted(tmp_path):
+    path = write(tmp_path, "a,y\n" + GOOD + "1\n1,2,3\n" * 3)
+    with pytest.raises(TableError) as caught:
+        read(path, ["y"])
+    assert str(caught.value).endswith(
+        "line 8: 1 cell, but the header has 2. And 5 more rows, as line 9, line 10, line 11."
+    )
+    path = write(tmp_path, "a,y\n" + "r1,1,2\n" * 6)
+    with pytest.raises(TableError, match=r"3 cells, .* 2, and so in every row: has every column a"):
+        read(path, ["y"])
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_index_that_pandas_writes_is_left_out_and_told(tmp_path, start):
+    path = tmp_path / "data.csv"
+    frame = pd.DataFrame({"a": range(6), "y": range(6)}, index=np.arange(6) + start)
+    frame.to_csv(path)
+    found = tables.read(path, ["y"])
+    assert list(found.numbers) == ["a", "y"]
+    assert found.notes == (
+        f"{path}: the first column has no name and counts the rows, as the index that pandas "
+        "writes; it is left out.",
+    )
+
+
+@pytest.mark.parametrize("index", [[0, 2, 1, 3, 4], [5, 6, 7, 8, 9], [0.5, 1, 2, 3, 4]])
+def test_another_column_without_a_name_is_refused_unless_excluded(tmp_path, index):
+    path = tmp_path / "data.csv"
+    frame = pd.DataFrame({"a": range(5), "y": range(5)}, index=index)
+    frame.to_csv(path)
+    with pytest.raises(TableError, match=r'column 1 has no name; perhaps .*index.* --exclude ""'):
+        read(path, ["y"])
+    assert list(read(path, ["y"], exclude=[""])) == ["a", "y"]
+    frame.reset_index().set_axis(["a", "", "y"], axis=1).to_csv(path, index=False)
+    with pytest.raises(TableError, match="column 2 has no name; name it"):
+        read(path, ["y"])
+    trailing = write(tmp_path, "a,y,,\n" + "1,2,,\n" * 5)
+    assert list(read(trailing, ["y"], exclude=[""])) == ["a", "y"]
+
+
+def test_excel_s_own_encodings_are_read(tmp_path):
+    text = "größe;straße €;y\n" + "1,5;2;3\n" * 4 + "2,5;1;1\n"
+    found = tables.read(write(tmp_path, text.encode("cp1252")), ["y"])
+    assert list(found.numbers) == ["größe", "straße €", "y"]
+    assert found.notes[0] == (
+        f"{tmp_path / 'data.csv'} is not UTF-8 (byte 0xf6 on line 1); read as Windows-1252, where "
+        "that is 'ö'."
+    )
+    assert tables.columns(tmp_path / "data.csv") == ["größe", "straße €", "y"]
+    for encoding in ("utf-16-le", "utf-16-be"):
+        data = ("\ufeff" + text.replace(";", "\t").replace("\n", "\r\n")).encode(encoding)
+        assert list(read(write(tmp_path, data), ["y"])) == ["größe", "straße €", "y"]
+    assert tables.read(write(tmp_path, text.encode()), ["y"]).notes[0].endswith("one and a half).")
+
+
+@pytest.mark.parametrize(("end", "line"), [("\n", 3), ("\r\n", 3), ("\r", 3)])
+def test_the_line_that_is_not_utf_8_is_counted(tmp_path, end, line):
+    text = f"a,y{end}1,2{end}1,é{end}".encode("cp1252")
+    with pytest.raises(TableError, match=rf"'é' is not a number.*byte 0xe9 on line {line}\)"):
+        read(write(tmp_path, text), ["y"])
+
+
+def test_pipes_are_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(("a,y\n" + GOOD).encode(),))
+    writer.start()
+    assert read(path, ["y"]).shape == (6, 2)
+    writer.join()
+
+
+def test_a_parquet_file_is_known_by_its_first_bytes(tmp_path):
+    with pytest.raises(TableError, match="not a Parquet file that can be read"):
+        read(write(tmp_path, b"PAR1 and no more"), ["y"])
+
+
+def test_line_ends_quotes_and_blank_lines_are_as_csv_has_them(tmp_path):
+    for end in ("\n", "\r\n", "\r"):
+        text = '\n"a\nb" ,"say ""y"""\n\n' + "1e5,2\n +1.,-.5\n\n" * 3
+        frame = read(write(tmp_path, text.replace("\n", end)), ['say "y"'])
+        assert list(frame) == [f"a{end}b", 'say "y"']
+        assert frame.iloc[:2].to_numpy().tolist() == [[1e5, 2.0], [1.0, -0.5]]
+
+
+def test_a_misspelt_file_is_answered_with_the_nearest(tmp_path):
+    (tmp_path / "Data_2.csv").mkdir()
+    write(tmp_path, "a,y\n", "Data_1.csv")
+    with pytest.raises(
+        TableError, match=r"data1\.csv does not exist; did you mean '.*Data_1\.csv'\?$"
+    ):
+        read(tmp_path / "data1.csv", ["y"])
+    with pytest.raises(TableError, match=r"does not exist\.$"):
+        read(tmp_path / "nothing" / "data1.csv", ["y"])
+
+
+def test_all_columns_that_are_not_there_are_named_at_once(tmp_path):
+    path = write(tmp_path, "a,b,c,y\n")
+    with pytest.raises(TableError) as caught:
+        read(path, ["Y"], ["A,b,C", "other"])
+    assert str(caught.value) == (
+        f"{path} has no columns 'Y', 'A', 'C', 'other'; did you mean 'y', 'a', 'c'? "
+        "It has 'a', 'b', 'c', 'y'."
+    )
 
 
 def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
@@ -126,7 +258,7 @@ BAD = {
     "missing": ("a,y\n" + GOOD + ",6\n", r"line 8, column 'a': an empty cell is a missing value"),
     "nan": ("a,y\n" + GOOD + "6,NaN\n", r"line 8, column 'y': 'NaN' is a missing value"),
     "infinite": ("a,y\n" + GOOD + "inf,6\n", r"line 8, column 'a': 'inf' is infinite"),
-    "one row": ("a,y\n1,2\n", r"1 row\(s\) of data; at least 5"),
+    "one row": ("a,y\n1,2\n", r"1 row of data; at least 5 rows are needed"),
     "ragged": ("a,y\n" + GOOD + "1,2,3\n", r"line 8: 3 cells, but the header has 2"),
     "decimal comma": ('a,y\n"1,5",2\n' + GOOD, r"line 2, column 'a': '1,5' has a comma; write"),
     "cells cut by decimal commas": ("a,y\n1,5,2,5\n", "line 2: 4 cells.*separate.*semicolons"),
@@ -135,11 +267,16 @@ BAD = {
     "perhaps thousands": ("a\ty\n1,234\t2\n", r"column 'a': '1,234' has a comma"),
     "thousands": ("a,y\n1_000,2\n" + GOOD, r"line 2, column 'a': '1_000' is not a number"),
     "twice": ("y,y\n" + GOOD, r"line 1, column 2: the name 'y' is there twice"),
-    "unnamed": (",y\n" + GOOD, r"line 1, column 1: no name"),
+    "unnamed": (",y\n" + GOOD[4:] * 2, r"column 1 has no name"),
     "only the target": ("y\n1\n2\n", "nothing to predict from"),
-    "latin-1": (b"a,y\n1,2\n" + "é,1\n".encode("latin-1"), r"not UTF-8.*0xe9.*line 3"),
-    "utf-16": ("a,y\n1,2\n".encode("utf-16"), "UTF-16"),
+    "no encoding": (b"a,y\n1,2\n\xe9\x81,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
+    "garbage": (b"a,y\n1,2\n\xe9\x02,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
+    "half of utf-16": ("a,y\n1,2\n".encode("utf-16")[:-1], "begins as UTF-16 text, but is not"),
+    "utf-32": ("a,y\n1,2\n".encode("utf-32"), "data.csv"),
     "binary": (b"\x00\x01\x02", "not a text table"),
+    "nul": ("a,y\n" + GOOD * 1000 + "1\0,2\n", "not a text table"),
+    "too large": ("a,y\n" + GOOD + "-1e309,2\n", "'-1e309' is too large; the largest"),
+    "hexadecimal": ("a,y\n" + GOOD + "0x10,2\n", "'0x10' is not a number"),
     "a million columns": (
         ",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n",
         rf"999,999 input columns, more than the {MAX_FEATURES:,}",

@@ -29,9 +29,10 @@ from sbnn.options import (
     Target,
     estimator_options,
     read,
+    spelt,
     targets_of,
 )
-from sbnn.terminal import command_line, complain, manners, say, show_steps, tell
+from sbnn.terminal import UsageProblem, command_line, complain, manners, say, show_steps, tell
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -108,6 +109,7 @@ def fit(
         from sbnn.validation import feasible
 
         inputs = [name for name in frame.columns if name not in set(targets)]
+        method = options["method"]
         reason = feasible(options["hidden_layer_sizes"], len(inputs), len(targets)).get(method)
         if reason:
             complain(
@@ -149,7 +151,10 @@ def predict(
     data: Data,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="CSV file to write; printed if not given."),
+        typer.Option(
+            metavar="FILE",
+            help="CSV file to write, with tabs if it ends in .tsv; printed if not given.",
+        ),
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -157,8 +162,9 @@ def predict(
 ) -> None:
     """Predict new rows: mean, standard deviation and 95 % interval of every target.
 
-    All columns of DATA.csv are kept. Added are, for a target y, y_mean, y_std, and y_lower and
-    y_upper: the interval that holds a new observation, noise included, with probability 95 %.
+    All columns of DATA.csv are kept as they are; separator and decimal sign are those of DATA.csv,
+    the encoding is UTF-8. Added are, for a target y, y_mean, y_std, and y_lower and y_upper: the
+    interval that holds a new observation, noise included, with probability 95 %.
     The last column, extrapolates, names the inputs outside the range of the fit. Predictions are
     rounded to a thousandth of their standard deviation; --json has all digits.
     """
@@ -178,6 +184,8 @@ def predict(
 
         found = record(model)
         table = tables.read(data, (), found["features"], min_rows=1, whole=True)
+        for note in table.notes:
+            complain(note)
         frame = table.numbers
         fitted = model_of(model)
         mean, std, interval = fitted.predict(frame, return_std=True, return_interval=0.95)
@@ -196,7 +204,11 @@ def predict(
             for k, name in enumerate(found["targets"])
         }
         if out is not None or not as_json:
-            text = with_columns(table.whole, predicted, outside).to_csv(index=False)
+            text = with_columns(table.whole, predicted, outside).to_csv(
+                index=False,
+                sep="\t" if out is not None and tables.is_tsv(out) else table.separator,
+                decimal="," if table.decimal_comma else ".",
+            )
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)
                 files.write_text(out, text)
@@ -207,7 +219,7 @@ def predict(
         elif out is None:
             sys.stdout.write(text)
         else:
-            say(f"{n:,} rows predicted: {out}")
+            say(f"{plural(n, 'row')} predicted: {out}")
 
 
 @app.command(short_help="Compare methods on unseen rows of a table.")
@@ -251,15 +263,21 @@ def compare(
         if out is not None:
             outputs.check_folder(out, force, outputs.COMPARISON_FILES)
         frame = read(data, targets, features, exclude)
+        if folds > len(frame):
+            raise UsageProblem(
+                f"--folds {folds} is more than the {len(frame)} rows of {data}; the most is "
+                f"{len(frame)}, which leaves out one row at a time."
+            )
         from sbnn import comparison_table as comparison
         from sbnn import folder, validation
 
         inputs = [name for name in frame.columns if name not in set(targets)]
         reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(targets))
-        chosen, left_out = comparison.choose(method, reasons, folds)
+        wanted = None if method is None else [spelt(name) for name in method]
+        chosen, left_out = comparison.choose(wanted, reasons, folds)
         y = frame[targets].to_numpy()
         with show_steps(quiet=as_json) as steps:
-            if warning := comparison.cost(chosen, validation.n_folds(len(y), folds)):
+            if warning := comparison.cost(chosen, folds):
                 steps.step(warning)
             records = validation.compare_methods(
                 chosen, options, frame[inputs], y, folds, steps.step, steps.on_fold, steps

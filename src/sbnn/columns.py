@@ -22,12 +22,12 @@ def is_number(text: str) -> bool:
     return True
 
 
-def check_header(path: Path, header: list[str], numeric_names: bool = False) -> None:
+def check_header(path: Path, header: list[str], numeric_names: bool = False, line: int = 1) -> None:
     if not header:
         raise TableError(f"{path} holds blank lines only; a header and rows are expected.")
     if not numeric_names and all(is_number(name) for name in header):
         raise TableError(
-            f"{path}, line 1: all numbers, so there seems to be no header; "
+            f"{path}, line {line}: all numbers, so there seems to be no header; "
             "put the names of the columns on the first line."
         )
     if len(set(header)) < len(header):
@@ -35,7 +35,7 @@ def check_header(path: Path, header: list[str], numeric_names: bool = False) -> 
         for place, name in enumerate(header, start=1):
             if name in seen and name:
                 raise TableError(
-                    f"{path}, line 1, column {place}: the name {name!r} is there twice."
+                    f"{path}, line {line}, column {place}: the name {name!r} is there twice."
                 )
             seen.add(name)
 
@@ -45,11 +45,13 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
     known = set(header)
     chosen = None if features is None else _split("--features", features, known)
     excluded = set(_split("--exclude", exclude, known))
-    for name in [*targets, *(chosen or ()), *sorted(excluded)]:
-        if name not in known:
-            several = "," in name and set(map(str.strip, name.split(","))) <= known
-            hint = "; give --target once for each column." if several else _known(name, header)
-            raise TableError(f"{path} has no column {name!r}{hint}")
+    asked = dict.fromkeys([*targets, *(chosen or ()), *sorted(excluded)])
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        name = unknown[0]
+        several = "," in name and set(map(str.strip, name.split(","))) <= known
+        hint = "; give --target once for each column." if several else _known(unknown, header)
+        raise TableError(f"{path} has no {hint if not several else f'column {name!r}' + hint}")
     if len(set(targets)) < len(targets) or len(set(chosen or ())) < len(chosen or ()):
         raise TableError("A column was asked for twice.")
     for name in targets:
@@ -59,12 +61,6 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
             raise TableError(f"Column {name!r} cannot be a target and excluded.")
     if chosen is None:
         chosen = [name for name in header if name not in {*targets, *excluded}]
-        if "" in chosen:
-            place = header.index("") + 1
-            raise TableError(
-                f"{path}, line 1, column {place}: no name; name it, or choose columns with "
-                "--features."
-            )
     wanted = [name for name in header if name not in targets] if features is None else chosen
     chosen = [name for name in chosen if name not in excluded]
     if not chosen and wanted:
@@ -96,18 +92,54 @@ def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
     return out
 
 
-def _known(name: str, header: list[str]) -> str:
-    """The nearest name, or all of them when they are few."""
+def without_unnamed(
+    path: Path, header: list[str], features: list[str], first: Sequence[str] = ()
+) -> tuple[list[str], str]:
+    """Features with a name, and a line about the column that was left out.
+
+    That is a first column, with the cells `first`, which counts the rows, as pandas writes it.
+    Any other without a name is refused.
+    """
+    if "" not in features:
+        return features, ""
+    place = header.index("")
+    named = [name for name in features if name]
+    count = [int(c) if c.strip().isdecimal() else -1 for c in first]
+    counts = bool(count) and count == list(range(count[0], count[0] + len(count)))
+    if place == 0 and header.count("") == 1 and counts and count[0] in (0, 1) and named:
+        return named, (
+            f"{path}: the first column has no name and counts the rows, as the index that pandas "
+            "writes; it is left out."
+        )
+    index = "; perhaps it is the index that pandas writes" if place == 0 else ""
+    raise TableError(
+        f"{path}, column {place + 1} has no name{index}; name it, or leave it out with "
+        '--exclude "".'
+    )
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The one of some names that is most like another, upper and lower case aside."""
     import difflib
 
-    as_small = {n.lower(): n for n in reversed(header[:5000])}
+    as_small = {n.lower(): n for n in reversed(names[:5000])}
     close = difflib.get_close_matches(name.lower(), as_small, n=1, cutoff=0.6)
-    meant = f"; did you mean {as_small[close[0]]!r}?" if close else ""
+    return as_small[close[0]] if close else None
+
+
+def _known(unknown: list[str], header: list[str]) -> str:
+    """Names that a table does not have, the nearest ones, and all of its own when they are few."""
+    close = [nearest(name, header) for name in unknown[:8]]
+    asked = ", ".join(map(repr, unknown[:8]))
+    asked += f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+    out = f"column{'s' if len(unknown) > 1 else ''} {asked}"
+    meant = ", ".join(repr(name) for name in close if name is not None)
+    out += f"; did you mean {meant}?" if meant else ""
     few = header if len(header) <= 8 else header[:5]
-    if close and len(few) < len(header):
-        return meant
+    if meant and len(few) < len(header):
+        return out
     which = "" if len(few) == len(header) else f"{len(header):,} columns, the first "
-    return f"{meant or ';'} {'It' if close else 'it'} has {which}{', '.join(map(repr, few))}."
+    return f"{out}{' It' if meant else '; it'} has {which}{', '.join(map(repr, few))}."
 
 
 def exclude_options(names: list[str]) -> str:

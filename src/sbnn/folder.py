@@ -23,7 +23,7 @@ from sbnn.formats import duration
 from sbnn.glossary import for_the_command_line
 from sbnn.loading import load as load_model
 from sbnn.outputs import DATA, FIT, HELD_OUT, MODEL
-from sbnn.tables import TableError
+from sbnn.tables import TableError, near
 from sbnn.validation import HeldOut, for_users, held_out
 
 # Fields of `HeldOut`, and what their columns are called after the target's name.
@@ -188,7 +188,9 @@ def dumps(value: Any, indent: int | None = 1) -> str:
     return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path) -> str | None:
+    if not path.is_file():  # a pipe cannot be read again
+        return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -210,6 +212,11 @@ def save(fitted: Fit, folder: Path) -> None:
 def record(folder: Path) -> dict[str, Any]:
     """What was fitted to what; a TableError when this is no fit folder."""
     if not folder.is_dir():
+    if not folder.exists():
+        raise TableError(
+            f"{folder} does not exist{near(folder, folders=True) or '.'} Give a folder that "
+            "'sbnn fit' wrote."
+        )
         raise TableError(f"{folder} is not a folder; give one that 'sbnn fit' wrote.")
     if not (folder / FIT).is_file() or not (folder / MODEL).is_file():
         raise TableError(f"{folder} has no {FIT} and {MODEL}; give a folder that 'sbnn fit' wrote.")
@@ -255,7 +262,7 @@ def with_columns(
     Predictions are rounded to a thousandth of their standard deviation: other digits say nothing.
     Names that the table has already are left to it: y_mean becomes y_predicted_mean.
     """
-    taken: set[str] = set(table.columns)
+    taken: set[str] = {name.strip() for name in table.columns}
     added: dict[str, list] = {}
     for target, parts in predicted.items():
         parts = _to_thousandths(parts)

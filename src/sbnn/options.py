@@ -37,7 +37,8 @@ Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns to leave out, such as numbers of rows or dates; may be repeated.",
+        help="Columns to leave out, such as numbers of rows or dates; may be repeated. One without "
+        'a name is "".',
     ),
 ]
 Hidden = Annotated[
@@ -87,14 +88,20 @@ def read(data: Path, targets: list[str], features, exclude):
     from sbnn import tables
 
     table = tables.read(data, targets, features or None, exclude or ())
-    if table.decimal_comma:
-        complain(f"{data}: numbers are read with a decimal comma (1,5 is one and a half).")
+    for note in table.notes:
+        complain(note)
     return table.numbers
+
+
+def spelt(method: str) -> str:
+    """A method's name as the library spells it: NSBL and laplace-nsbl are understood, too."""
+    return method.strip().lower().replace("-", "_")
 
 
 def estimator_options(hidden, method, noise_std, seed: int, n_targets: int) -> dict[str, Any]:
     """Options of the estimator."""
     methods = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
+    method = spelt(method)
     if method not in methods:
         raise UsageProblem(f"--method must be one of {', '.join(methods)}; got {method!r}.")
     noise: Any = None

@@ -12,6 +12,8 @@ MODEL, FIT, DATA, HELD_OUT, REPORT = (
     "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
 )  # fmt: skip
 FIT_FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
+# Endings of tables that are not written.
+OTHERS = frozenset({".parquet", ".pq", ".xlsx", ".xls", ".json", ".html", ".nc"})
 COMPARISON_FILES = frozenset({"compare.csv", "compare.json"})
 
 
@@ -38,6 +40,10 @@ def check_file(out: Path, force: bool) -> None:
     """Refuse to overwrite a file without `force`, and a folder at all."""
     if out.is_dir():
         raise TableError(f"{out} is a folder; give a file with --out.")
+    if out.suffix.lower() in OTHERS:
+        raise TableError(f"{out} would be a CSV file; give a name that ends in .csv with --out.")
+    if out.exists() and not out.is_file():
+        raise TableError(f"{out} is not a file; without --out the table is printed.")
     if out.exists() and not force:
         raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
     _check_place(out)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import itertools
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sbnn.columns import TableError, check_header, exclude_options, is_number, select
+from sbnn.cells import (
+    MORE,
+    check_text,
+    decimal_comma,
+    fault,
+    first,
+    more,
+    numbers,
+    refuse,
+    refuse_text,
+)
+from sbnn.columns import TableError, check_header, nearest, select, without_unnamed
+from sbnn.encodings import decode
 from sbnn.formats import plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MIN_ROWS = 5
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
 TABS = (".tsv", ".tab")
-HINT = "; correct it, or leave the column out with --exclude"
 PARQUET = (".parquet", ".pq")
 # A quoted cell may not swallow the rest of a file because of a stray quotation mark.
 csv.field_size_limit(1_000_000)
@@ -30,8 +41,10 @@ class Table(NamedTuple):
     """What was read; the index of both frames is the line of the file, the header's is 1."""
 
     numbers: pd.DataFrame  # features, then targets
-    whole: pd.DataFrame | None  # all columns as in the file; text where numbers does not have it
+    whole: pd.DataFrame | None  # all columns as in the file, header too: text, if it is CSV
+    separator: str
     decimal_comma: bool
+    notes: tuple[str, ...]  # what was guessed, one line each
 
 
 def read(
@@ -47,7 +60,7 @@ def read(
     Parameters
     ----------
     path : path
-        CSV, TSV or Parquet, told apart by the name's ending. Separators , ; tab and | are found
+        CSV, TSV or Parquet. Separators , ; tab and | are found
         from the first lines. Where it is no comma, numbers may have a decimal comma.
     targets : sequence of str
     features : sequence of str, optional
@@ -57,272 +70,219 @@ def read(
     min_rows : int
         Fewer rows are refused.
     whole : bool
-        Whether to return the other columns, too.
+        Whether to return all columns as they are, too.
     """
     path = Path(path)
-    _check_file(path)
-    reader = _read_parquet if path.suffix.lower() in PARQUET else _read_text
-    table = reader(path, targets, features, exclude, whole)
+    data = _bytes(path)
+    reader = _read_parquet if _is_parquet(path, data) else _read_text
+    table = reader(path, data, targets, features, exclude, whole)
     n = len(table.numbers)
     if n < min_rows:
-        raise TableError(f"{path} has {n} row(s) of data; at least {min_rows} are needed.")
+        needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
+        raise TableError(f"{path} has {plural(n, 'row')} of data; at least {needed} needed.")
     return table
 
 
 def columns(path: str | Path) -> list[str]:
     """The names of the columns of a file."""
     path = Path(path)
-    _check_file(path)
-    if path.suffix.lower() in PARQUET:
-        return [str(name) for name in _parquet(path).columns]
-    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-        separator = _separator(path, list(itertools.islice(file, 20)))
-        file.seek(0)
-        header = [name.strip() for name in _next_row(csv.reader(file, delimiter=separator))]
-    check_header(path, header)
-    return header
+    data = _bytes(path)
+    if _is_parquet(path, data):
+        return [str(name) for name in _parquet(path, data).columns]
+    text, _ = decode(path, data)
+    return [name for name in _open(path, text).names if name]
 
 
-def _check_file(path: Path) -> None:
+def _bytes(path: Path) -> bytes:
+    """What a file holds; read once, for it may be a pipe."""
     if path.is_dir():
         raise TableError(f"{path} is a folder; give a CSV, TSV or Parquet file.")
+    if path.is_char_device() or path.is_block_device():
+        raise TableError(f"{path} is a device; give a CSV, TSV or Parquet file.")
     if not path.exists():
-        raise TableError(f"{path} does not exist.")
+        raise TableError(f"{path} does not exist{near(path) or '.'}")
     try:
-        empty = path.stat().st_size == 0
-        with path.open("rb") as file:
-            start = file.read(4096)
+        data = path.read_bytes()
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from error
-    if empty and path.is_file():
+    if not data:
         raise TableError(f"{path} is empty; a header with column names and rows are expected.")
-    if path.suffix.lower() in PARQUET:
-        return
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise TableError(f"{path} is UTF-16 text; save it as UTF-8 (in Excel: 'CSV UTF-8').")
-    if start[:4] == b"PAR1":
-        raise TableError(f"{path} is a Parquet file; give it a name that ends in .parquet.")
-    if b"\0" in start or start[:2] == b"PK":
-        raise TableError(f"{path} is not a text table; export it as CSV first.")
+    return data
+
+
+def near(path: Path, folders: bool = False) -> str:
+    """A question that names what is called nearly so in the same folder; "" without any."""
+    try:
+        here = itertools.islice(path.parent.iterdir(), 5000)
+        names = [p.name for p in here if p.is_dir() == folders]
+    except OSError:
+        return ""
+    found = nearest(path.name, names)
+    return "" if found is None else f"; did you mean {str(path.with_name(found))!r}?"
+
+
+def is_tsv(path: Path) -> bool:
+    return path.suffix.lower() in TABS
+
+
+def _is_parquet(path: Path, data: bytes) -> bool:
+    return path.suffix.lower() in PARQUET or data[:4] == b"PAR1"
 
 
 # ---------------------------------------------------------------------------------- CSV and TSV
-def _read_text(path: Path, targets, features, exclude, whole: bool) -> Table:
+class _Text(NamedTuple):
+    separator: str
+    rows: Any  # a csv.reader behind the header
+    header: list[str]  # as it is in the file
+    names: list[str]
+
+
+def _open(path: Path, text: str) -> _Text:
+    separator = _separator(path, text)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    with _csv_errors(path, rows):
+        header = next((row for row in rows if any(cell.strip() for cell in row)), [])
+    names = [name.strip() for name in header]
+    check_header(path, names, line=rows.line_num)
+    return _Text(separator, rows, header, names)
+
+
+@contextlib.contextmanager
+def _csv_errors(path: Path, rows) -> Iterator[None]:
+    try:
+        yield
+    except csv.Error as error:
+        raise TableError(f"{path}, line {rows.line_num}: {error}.") from error
+
+
+def _read_text(path: Path, data: bytes, targets, features, exclude, whole: bool) -> Table:
+    text, note = decode(path, data)
+    try:
+        table = _read_rows(path, _open(path, text), targets, features, exclude, whole)
+    except TableError as error:
+        raise TableError(f"{error} ({note})" if note else str(error)) from error
+    return table._replace(notes=(note, *table.notes)) if note else table
+
+
+def _read_rows(path: Path, text: _Text, targets, features, exclude, whole: bool) -> Table:
     import pandas as pd
 
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            separator = _separator(path, list(itertools.islice(file, 20)))
-            file.seek(0)
-            rows = csv.reader(_lines(file), delimiter=separator)
-            header = [name.strip() for name in _next_row(rows)]
-            check_header(path, header)
-            chosen = features is not None
-            features = select(path, header, targets, features, exclude)
-            cells: list[list[str]] = []
-            lines: list[int] = []
-            for row in rows:
-                if not row or (len(row) == 1 and not row[0].strip()):
-                    continue
-                if len(row) != len(header):
-                    raise TableError(
-                        f"{path}, line {rows.line_num}: {len(row)} cells, but the header has "
-                        f"{len(header)}{_decimal_hint(row, header, separator)}."
-                    )
-                cells.append(row)
-                lines.append(rows.line_num)
-        except UnicodeDecodeError as error:
-            raise TableError(
-                f"{path} is not UTF-8 text (byte 0x{error.object[error.start]:02x} on or after "
-                f"line {_line_of_bad_byte(path)}); save it as UTF-8 (in Excel: 'CSV UTF-8')."
-            ) from error
-        except csv.Error as error:
-            raise TableError(f"{path}, line {rows.line_num}: {error}.") from error
-    place = {name: k for k, name in enumerate(header)}
-    text = {name: [row[place[name]] for row in cells] for name in [*features, *targets]}
-    comma = separator != "," and _decimal_comma(text.values(), separator)
-    if not chosen:
-        _check_text(path, {name: text[name] for name in features})
-    hints = dict.fromkeys([] if chosen else features, HINT)
-    found = {
-        name: _numbers(column, lines, path, name, hints.get(name, ""), comma)
-        for name, column in text.items()
-    }
+    names, separator = text.names, text.separator
+    inputs = select(path, names, targets, features, exclude)
+    lines, cells = _cells(path, text)
+    notes = []
+    if features is None:
+        inputs, note = without_unnamed(path, names, inputs, [row[0] for row in cells])
+        notes += [note] if note else []
+    place = {name: k for k, name in enumerate(names)}
+    wanted = {name: [row[place[name]] for row in cells] for name in [*inputs, *targets]}
+    comma = decimal_comma(wanted.values(), separator)
+    if comma:
+        notes.append(f"{path}: numbers are read with a decimal comma (1,5 is one and a half).")
+    if features is None:
+        check_text(path, {name: wanted[name] for name in inputs})
+    optional = inputs if features is None else ()
     index = pd.Index(lines, name="line")
-    numbers = pd.DataFrame(found, index=index, columns=list(found))
-    if not whole:
-        return Table(numbers, None, comma)
-    everything: dict[int, Any] = {
-        k: found[name] if name in found else [row[k] for row in cells]
-        for k, name in enumerate(header)
-    }
-    return Table(numbers, pd.DataFrame(everything, index=index).set_axis(header, axis=1), comma)
+    found = pd.DataFrame(
+        numbers(path, wanted, lines, comma, optional), index=index, columns=list(wanted)
+    )
+    everything = None
+    if whole:
+        everything = pd.DataFrame(cells, index=index, columns=text.header, dtype=object)
+        points = any("." in cell for column in wanted.values() for cell in column)
+        if not comma and not points:  # whole numbers, in a table where others may tell
+            comma = any(decimal_comma([list(column)], separator) for column in zip(*cells))
+    return Table(found, everything, separator, comma, tuple(notes))
 
 
-def _decimal_comma(columns: Iterable[list[str]], separator: str) -> bool:
-    """Whether numbers are written 1,5: some have one comma, and none has a point.
-
-    Tabs and bars also separate tables with 1,234 for a thousand. There a comma must at least once
-    not be followed by three digits; a semicolon is what stands where the comma is the decimal one.
-    """
-    with_comma = []
-    for column in columns:
-        for cell in column:
-            if "," in cell:
-                with_comma.append(cell.strip())
-            elif "." in cell and is_number(cell):
-                return False
-    if not with_comma or not all(is_number(c.replace(",", ".", 1)) for c in with_comma):
-        return False
-    return separator == ";" or any(len(c.partition(",")[2]) != 3 for c in with_comma)
-
-
-def _decimal_hint(row: list[str], header: list[str], separator: str) -> str:
-    if separator == "," and len(row) == 2 * len(header):
-        return "; if numbers have decimal commas, separate the cells with semicolons"
-    return ""
-
-
-def _lines(file: TextIO) -> Iterator[str]:
-    yield from file
-
-
-def _next_row(rows) -> list[str]:
-    """The first row that is not blank."""
-    for row in rows:
-        if any(cell.strip() for cell in row):
-            return row
-    return []
+def _cells(path: Path, text: _Text) -> tuple[list[int], list[list[str]]]:
+    """Rows that are not blank, and the lines they end on; all must be as long as the header."""
+    lines: list[int] = []
+    cells: list[list[str]] = []
+    wrong: list[tuple[int, list[str]]] = []
+    width = len(text.names)
+    with _csv_errors(path, text.rows):
+        for row in text.rows:
+            if len(row) != width:
+                if len(row) > 1 or (row and row[0].strip()):
+                    wrong.append((text.rows.line_num, row))
+            elif width > 1 or row[0].strip():
+                cells.append(row)
+                lines.append(text.rows.line_num)
+    if wrong:
+        line, row = wrong[0]
+        hint = ""
+        if text.separator == "," and len(row) == 2 * width:
+            hint = "; if numbers have decimal commas, separate the cells with semicolons"
+        elif not cells and len({len(row) for _, row in wrong}) == 1:
+            hint = ", and so in every row: has every column a name?"
+        others = ", ".join(f"line {line}" for line, _ in wrong[1 : MORE + 1])
+        raise TableError(
+            f"{path}, line {line}: {plural(len(row), 'cell')}, but the header has {width}{hint}."
+            f"{more(len(wrong) - 1, others, 'row')}"
+        )
+    return lines, cells
 
 
-def _separator(path: Path, lines: list[str]) -> str:
+def _separator(path: Path, text: str) -> str:
     """The separator that splits header and first row alike.
 
     In a tie the comma comes last: it also stands in names and numbers.
     """
-    if path.suffix.lower() in TABS:
+    if is_tsv(path):
         return "\t"
-    head = [line for line in lines if line.strip()][:2]
+    lines = list(itertools.islice(io.StringIO(text, newline=""), 20))
 
     def cells(separator: str) -> list[int]:
+        rows = (row for row in csv.reader(lines, delimiter=separator) if any(map(str.strip, row)))
         try:
-            return [len(row) for row in csv.reader(head, delimiter=separator)] or [0]
+            return [len(row) for row in itertools.islice(rows, 2)] or [0]
         except csv.Error:  # one huge cell: not the separator
             return [0]
 
-    fits = [s for s in ";\t|," if len(set(cells(s))) == 1 and cells(s)[0] > 1]
-    return max(fits or ",;\t|", key=lambda s: cells(s)[0])
-
-
-def _line_of_bad_byte(path: Path) -> int:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                return number
-    return 1
-
-
-def _check_text(path: Path, text: dict[str, list[str]]) -> None:
-    """Columns nobody asked for that hold text instead of numbers are named, all of them at once."""
-    words = {}
-    for name, cells in text.items():
-        filled = [cell for cell in cells if cell.strip().lower() not in MISSING]
-        # 1,234.5 is a number that is written in a way of its own, and not text
-        number = [is_number(cell.replace(",", "").replace(".", "")) for cell in filled[:50]]
-        if filled and not any(number):
-            words[name] = filled[0].strip()[:20]
-    if not words:
-        return
-    shown = [f"{name!r} (such as {word!r})" for name, word in itertools.islice(words.items(), 8)]
-    more = f" and {len(words) - 8} more" if len(words) > 8 else ""
-    raise TableError(
-        f"{path}: text, not numbers, in {plural(len(words), 'column')}: {', '.join(shown)}{more}; "
-        f"leave out what is no input with {exclude_options(list(words))}"
-    )
-
-
-def _numbers(
-    cells: list[str], lines: list[int], path: Path, name: str, hint: str, comma: bool
-) -> np.ndarray:
-    values = np.empty(len(cells))
-    for k, cell in enumerate(cells):
-        try:
-            values[k] = float(cell.replace(",", ".", 1) if comma else cell)
-            fine = math.isfinite(values[k]) and "_" not in cell
-        except ValueError:
-            fine = False
-        if not fine:
-            raise TableError(f"{path}, line {lines[k]}, column {name!r}: {_fault(cell, hint)}")
-    return values
-
-
-def _fault(cell: str, hint: str = "") -> str:
-    text = cell.strip()
-    if text.lower() in MISSING:
-        shown = f"'{text}'" if text else "an empty cell"
-        return f"{shown} is a missing value; fill it in or remove the row."
-    if text.lower().lstrip("+-") in ("inf", "infinity"):
-        return f"'{text}' is infinite; every value must be finite."
-    if "," in text and is_number(text.replace(".", "").replace(",", "")):
-        return (
-            f"'{text}' has a comma; write all numbers with a decimal point and no thousands "
-            "separators, or separate the cells with semicolons and write decimal commas only."
-        )
-    shown = text if len(text) <= 40 else text[:37] + "…"
-    return f"{shown!r} is not a number{hint}."
+    found = {separator: cells(separator) for separator in ";\t|,"}
+    fits = [s for s, widths in found.items() if len(set(widths)) == 1 and widths[0] > 1]
+    return max(fits or ",;\t|", key=lambda s: found[s][0])
 
 
 # -------------------------------------------------------------------------------------- Parquet
-def _parquet(path: Path) -> pd.DataFrame:
+def _parquet(path: Path, data: bytes) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        return pd.read_parquet(path)
+        return pd.read_parquet(io.BytesIO(data))
     except ImportError:
         raise TableError(
             f"{path}: reading Parquet needs pyarrow; install it with 'pip install pyarrow'."
         ) from None
     except Exception as error:
-        raise TableError(f"{path} is not a Parquet file that can be read: {_line(error)}") from None
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise TableError(f"{path} is not a Parquet file that can be read: {lines[0]}") from None
 
 
-def _read_parquet(path: Path, targets, features, exclude, whole: bool) -> Table:
+def _read_parquet(path: Path, data: bytes, targets, features, exclude, whole: bool) -> Table:
     import pandas as pd
 
-    found = _parquet(path)
+    found = _parquet(path, data)
     header = [str(name) for name in found.columns]
     found.columns = pd.Index(header)
     check_header(path, header, numeric_names=True)
-    chosen = features is not None
-    features = select(path, header, targets, features, exclude)
+    inputs = select(path, header, targets, features, exclude)
+    if features is None:
+        inputs, _ = without_unnamed(path, header, inputs)
     # As if it had been a CSV: the first row of data is line 2.
     found.index = pd.RangeIndex(2, len(found) + 2, name="line")
-    frame = found[[*features, *targets]]
+    frame = found[[*inputs, *targets]]
     kinds = frame.dtypes
-    words = [n for n in frame if not pd.api.types.is_numeric_dtype(kinds[n])]
+    words = {n: kinds[n] for n in frame if not pd.api.types.is_numeric_dtype(kinds[n])}
     if words:
-        shown = [f"{name!r} ({kinds[name]})" for name in words[:8]]
-        more = f" and {len(words) - 8} more" if len(words) > 8 else ""
-        asked = chosen or set(words) & set(targets)
-        hint = "" if asked else f"; leave out what is no input with {exclude_options(words)}"
-        raise TableError(
-            f"{path}: not numbers in {plural(len(words), 'column')}: {', '.join(shown)}{more}{hint}"
-        )
-    columns = {}
-    for name in frame.columns:
-        values = frame[name].to_numpy(dtype=float, na_value=np.nan)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            fault = _fault("nan" if np.isnan(values[bad[0]]) else "inf")
-            raise TableError(f"{path}, line {frame.index[bad[0]]}, column {name!r}: {fault}")
-        columns[name] = values
-    numbers = pd.DataFrame(columns, index=frame.index, columns=frame.columns)
-    return Table(numbers, found if whole else None, False)
-
-
-def _line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+        asked = features is not None or bool(set(words) & set(targets))
+        refuse_text(path, "not numbers", words, "{}", hint=not asked)
+    values = {n: frame[n].to_numpy(dtype=float, na_value=np.nan) for n in frame.columns}
+    wrong = {n: np.flatnonzero(~np.isfinite(v)).tolist() for n, v in values.items()}
+    wrong = {n: rows for n, rows in wrong.items() if rows}
+    if wrong:
+        name, k = first(wrong)
+        refuse(path, wrong, list(frame.index), fault("nan" if np.isnan(values[name][k]) else "inf"))
+    numeric = pd.DataFrame(values, index=frame.index, columns=frame.columns)
+    return Table(numeric, found if whole else None, ",", False, ())

@@ -121,7 +121,7 @@ class Steps:
         now = time.perf_counter()
         if done == 0:
             self.folds_started = now
-        if done < total:
+        if done < total and self._is_due(done, total):
             left = (now - self.folds_started) / max(done, 1) * (total - done)
             more = f", about {duration(left)} left" if done else ""
             self.step(f"unseen rows: fold {done + 1} of {total}{more}")
@@ -138,6 +138,10 @@ class Steps:
 
 def _stage(stage: Any) -> str:
     return f"sampling: the data have {number(100 * stage.beta, 2)} % of their weight"
+
+    def _is_due(self, done: int, total: int) -> bool:
+        """At most ten lines, however many folds there are."""
+        return done * 10 // total > (done - 1) * 10 // total
 
 
 class LiveSteps(Steps):
@@ -165,6 +169,9 @@ def show_steps(quiet: bool = False) -> Iterator[Steps]:
             *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
         ) as display:
             yield LiveSteps(display, display.add_task("", total=None))
+    def _is_due(self, done: int, total: int) -> bool:
+        return True
+
     elif quiet:
         yield Steps(lambda text: None)
     else:

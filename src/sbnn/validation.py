@@ -55,11 +55,6 @@ class HeldOut:
         return {name: values.tolist() for name, values in table.items()}
 
 
-def n_folds(n_rows: int, folds: int = 5) -> int:
-    """Folds that a table of so many rows allows."""
-    return max(2, min(folds, n_rows))
-
-
 def cross_validate(
     make: Callable[[], SparseBNNRegressor],
     x: Any,
@@ -78,11 +73,13 @@ def cross_validate(
     x : DataFrame, shape (n, n_features)
     y : ndarray, shape (n, n_outputs)
     folds : int
+        From 2 to n, which leaves out one row at a time.
     on_fold : function of (folds finished, folds in total), optional
     n_run : int, optional
         Run only so many of the folds; 1 is a single held-out part.
     """
-    folds = n_folds(len(y), folds)
+    if not 2 <= folds <= len(y):
+        raise ValueError(f"`folds` must be from 2 to the number of rows, {len(y)}; got {folds}.")
     n_run = folds if n_run is None else min(n_run, folds)
     order = np.random.default_rng([seed, 7]).permutation(len(y))
     parts = [np.sort(part) for part in np.array_split(order, folds)][:n_run]
@@ -121,12 +118,12 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # the draws come back last
     smoothed /= smoothed.sum(axis=0)
     weights = np.broadcast_to(smoothed[:, :, None], means.shape)
-    how = "leave-one-out by Pareto-smoothed importance sampling"
+    how = "leave-one-out: each row predicted by posterior draws reweighted as if it were not there"
     if getattr(model, "method_used_", None) == "nsbl":
-        how += ", the precisions α as all rows chose them"
+        how += "; what is pruned stays as all rows chose it"
     bad = int((np.asarray(tails) > 0.7).sum())
     if bad:
-        how += f" (unreliable for {bad} of {len(y)} rows, whose Pareto k is above 0.7)"
+        how += f" (unreliable for {bad} of {len(y)} rows, which move the posterior too far)"
     return HeldOut(how, np.arange(len(y)), **_score(y, weights, means, stds))
 
 
@@ -188,10 +185,9 @@ def compare_methods(
             warnings.simplefilter("always")
             model = make().fit(x, _targets(y))
             seconds = time.perf_counter() - started
-            n = n_folds(len(y), folds)
             step(
-                f"{method}: fitted in {duration(seconds)}; {n} folds to come, about "
-                f"{duration(n * seconds)}"
+                f"{method}: fitted in {duration(seconds)}; {folds} folds to come, about "
+                f"{duration(folds * seconds)}"
             )
             held = cross_validate(make, x, y, folds, options["random_state"] or 0, on_fold)
         scores = {name: float(np.mean(values)) for name, values in held.scores().items()}
