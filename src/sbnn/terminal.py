@@ -126,6 +126,10 @@ class Steps:
             more = f", about {duration(left)} left" if done else ""
             self.step(f"unseen rows: fold {done + 1} of {total}{more}")
 
+    def _is_due(self, done: int, total: int) -> bool:
+        """At most ten lines, however many folds there are."""
+        return done * 10 // total > (done - 1) * 10 // total
+
     def __call__(self, stage: Any) -> None:
         now = time.perf_counter()
         if now - self.last_stage > 10 or stage.beta >= 1:
@@ -139,16 +143,15 @@ class Steps:
 def _stage(stage: Any) -> str:
     return f"sampling: the data have {number(100 * stage.beta, 2)} % of their weight"
 
-    def _is_due(self, done: int, total: int) -> bool:
-        """At most ten lines, however many folds there are."""
-        return done * 10 // total > (done - 1) * 10 // total
-
 
 class LiveSteps(Steps):
     """A line that moves, with the time passed."""
 
     def __init__(self, display, task) -> None:
         super().__init__(lambda text: display.update(task, description=text))
+
+    def _is_due(self, done: int, total: int) -> bool:
+        return True
 
     def __call__(self, stage: Any) -> None:
         self.event(_stage(stage))
@@ -169,9 +172,6 @@ def show_steps(quiet: bool = False) -> Iterator[Steps]:
             *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
         ) as display:
             yield LiveSteps(display, display.add_task("", total=None))
-    def _is_due(self, done: int, total: int) -> bool:
-        return True
-
     elif quiet:
         yield Steps(lambda text: None)
     else:
