@@ -211,12 +211,12 @@ def save(fitted: Fit, folder: Path) -> None:
 
 def record(folder: Path) -> dict[str, Any]:
     """What was fitted to what; a TableError when this is no fit folder."""
-    if not folder.is_dir():
     if not folder.exists():
         raise TableError(
             f"{folder} does not exist{near(folder, folders=True) or '.'} Give a folder that "
             "'sbnn fit' wrote."
         )
+    if not folder.is_dir():
         raise TableError(f"{folder} is not a folder; give one that 'sbnn fit' wrote.")
     if not (folder / FIT).is_file() or not (folder / MODEL).is_file():
         raise TableError(f"{folder} has no {FIT} and {MODEL}; give a folder that 'sbnn fit' wrote.")
