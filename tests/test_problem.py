@@ -313,8 +313,12 @@ def test_a_jax_function_that_cannot_be_traced_is_warned_of():
         return -(float(theta[0]) ** 2) - float(theta[1]) ** 2
 
     flat = {"a": Normal(), "b": Normal()}
-    with pytest.warns(UserWarning, match=r"cannot trace it with 2 parameters.*one name per param"):
-        assert sbnn.Problem(three, names=["a", "b"], priors=flat).black_box
+    for names, told in ((["a", "b"], "2 names"), (["a"], "1 name"), (list("abcde"), "5 names")):
+        message = f"`names` has {told}, but the function takes 3 parameters; give one name for each"
+        with pytest.raises(ValueError, match=message):
+            sbnn.Problem(three, names=names, priors=dict.fromkeys(names, Normal()))
+    with pytest.raises(ValueError, match="2 names, but the function takes 3 parameters"):
+        sbnn.Problem.from_model(three, np.zeros(3), names=["a", "b"], priors=flat, noise_std=1.0)
     with pytest.warns(UserWarning, match="cannot trace it"):
         sbnn.Problem.from_model(model, np.ones(3), names=["a", "b"], noise_std=1.0, priors=flat)
     with warnings.catch_warnings():

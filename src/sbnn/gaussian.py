@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbnn._float64 import float64
+from sbnn.formats import plural
 from sbnn.likelihood import GaussianLikelihood, check_predictions, refuse_complex
 from sbnn.priors import KnownPrior, Normal
 
@@ -50,8 +52,8 @@ def traced_shape(
 
     An answer that does not carry the tracer along was made outside JAX (by a file or a program
     that was handed the tracer's text, say): that is a black box too. A function that uses JAX and
-    cannot be traced is warned of: most likely it has a mistake. `function` is the user's own, where
-    `model` is made of it.
+    cannot be traced has a mistake, most likely: where another number of parameters would do, that
+    is an error, else a warning. `function` is the user's own, where `model` is made of it.
     """
     traced = False
 
@@ -65,16 +67,35 @@ def traced_shape(
         shape = shape_of(watched, n)
     except Exception as error:
         if _uses_jax(function or model):
+            expected = _another_count(model, n)
+            if expected is not None:
+                raise ValueError(
+                    f"`names` has {plural(n, 'name')}, but the function takes "
+                    f"{plural(expected, 'parameter')}; give one name for each."
+                ) from None
             reason = (str(error).strip() or "no message").splitlines()[0]
             warnings.warn(
                 f"The function uses JAX, but JAX cannot trace it with {n} parameters "
                 f"({type(error).__name__}: {reason}). It is called as plain Python: slowly and "
-                "without gradients. Correct it (has it one name per parameter?), or say "
-                "black_box=True.",
+                "without gradients. Correct it, or say black_box=True.",
                 stacklevel=4,
             )
         return None
     return shape if traced else None
+
+
+def _another_count(model: Callable, n: int) -> int | None:
+    """The number of parameters next to n that JAX can trace the function with, if there is one."""
+    stop = time.perf_counter() + 1.0  # a function may do much before it meets the tracer
+    for m in sorted(range(1, 2 * n + 10), key=lambda m: (abs(m - n), -m))[1:60]:
+        try:
+            shape_of(model, m)
+        except Exception:
+            if time.perf_counter() > stop:
+                return None
+        else:
+            return m
+    return None
 
 
 def _uses_jax(function: Callable) -> bool:
