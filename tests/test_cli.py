@@ -605,6 +605,20 @@ def test_failures_are_one_line_and_exit_code_1(capsys):
     assert end(terminal.UsageProblem("wrong")) == 2
 
 
+def test_lines_break_between_words_on_a_terminal_only(monkeypatch, capsys):
+    text = "! Try a smaller --hidden, or --method laplace_nsbl, which does not sample at all."
+    terminal.say(text)
+    assert capsys.readouterr().out == f"{text}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "44")
+    terminal.say(text)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2
+    assert all(len(line) <= 44 for line in shown)
+    assert " ".join(map(str.strip, shown)) == text
+    assert shown[0].endswith("--method")
+
+
 def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys):
     stage = SimpleNamespace(beta=1.0)
 
@@ -623,7 +637,7 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
         "fitting [/bold] things",
         "unseen rows: fold 1 of 2",
         "unseen rows: fold 2 of 2, about 0.0 s left",
-        "sampling: the data have 100 % of their weight, 0.0 s so far",
+        "sampling, 100 % done, 0.0 s so far",
         "verifying, 0.0 s so far",
     ]
     assert show(quiet=True).err == ""

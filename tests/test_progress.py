@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sbnn.progress import _fraction, _TimeLeft, events, reporter
+from sbnn.progress import TimeLeft, events, fraction, reporter
 from sbnn.tmcmc import Stage
 
 
@@ -65,7 +65,7 @@ def test_a_terminal_gets_a_live_display_with_the_time_left(capsys, monkeypatch):
 def test_the_time_left_follows_the_last_pace_of_log_beta(monkeypatch):
     times = iter([0.0, 2.0, 8.0, 9.0, 10.0])
     monkeypatch.setattr("sbnn.progress.time.perf_counter", lambda: next(times))
-    clock = _TimeLeft()
+    clock = TimeLeft()
     assert clock.left(1e-6) == ""
     assert clock.left(1e-4) == "4.0 s left or more"  # two decades in 2 s, four more to go
     assert clock.left(1e-3) == "8.0 s left or more"  # three decades in 8 s, three more to go
@@ -76,5 +76,5 @@ def test_the_time_left_follows_the_last_pace_of_log_beta(monkeypatch):
 
 @pytest.mark.parametrize("beta", [0.0, 1e-300, 1e-5, 0.5, 1.0])
 def test_the_bar_stays_between_its_ends(beta):
-    assert 0 < _fraction(beta) <= 1
-    assert np.all(np.diff([_fraction(b) for b in (1e-4, 1e-2, 1.0)]) > 0)
+    assert 0 < fraction(beta) <= 1
+    assert np.all(np.diff([fraction(b) for b in (1e-4, 1e-2, 1.0)]) > 0)

@@ -54,7 +54,7 @@ def test_a_mixture_that_lies_is_overruled(from_a_wrong_mixture):
 
 def test_a_search_says_what_it_does_and_counts(from_a_wrong_mixture):
     _, _, found, events = from_a_wrong_mixture
-    assert events[0] == "maximising the mixture's evidence"
+    assert events[0] == "proposing what to prune"
     assert any("verifying" in e for e in events)
     assert found.n_evaluations > 0
 

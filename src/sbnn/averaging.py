@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -64,6 +66,16 @@ def too_fine(problem: Problem, best: Candidate, hyperprior: Hyperprior) -> list[
         f"than the hyperprior's rate {hyperprior.rate:.2g} lets a precision grow, so they cannot "
         f"be pruned. Rescale them, or give a smaller rate: sbnn.priors.Hyperprior(rate={rate:.0e})."
     ]
+
+
+def first_run(messages: tuple[str, ...]) -> list[str]:
+    """Messages of the run that candidates come from; later runs, not it, judge the answer."""
+    stuck = re.compile(r"The sampler got stuck: it (.*?)\. The log evidence may be off.*")
+    instead = (
+        r"The first run got stuck: it \1. It only proposes what later runs judge, but an optimum "
+    )
+    instead += "may have been missed; try another key, or raise `n_particles`."
+    return [stuck.sub(instead, text) for text in messages]
 
 
 def shares_of(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.ndarray:

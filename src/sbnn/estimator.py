@@ -352,12 +352,17 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------ what was learned
     def summary(self) -> pd.DataFrame:
-        """One row per parameter of `network_`: mean, std, log α, relevance (standardised units)."""
+        """One row per parameter of `network_`: median, spread, log α, relevance γ, and if pruned.
+
+        In standardised units; of the best optimum, or of posterior draws without mirror images.
+        The spread is half the central 68 %: the std, where the posterior is Gaussian.
+        """
         check_is_fitted(self)
-        mean, std = self._posterior.mean_and_std
-        columns = {"mean": mean, "std": std, "log_alpha": self.log_alpha_}
+        centre, spread = self._posterior.centre_and_spread
+        columns = {"median": centre, "spread": spread, "log_alpha": self.log_alpha_}
         index = pd.Index(self.network_.names, name="parameter")
-        return pd.DataFrame({**columns, "relevance": self.relevance_}, index=index)
+        columns |= {"relevance": self.relevance_, "pruned": self._posterior.pruned}
+        return pd.DataFrame(columns, index=index)
 
     def compact(self) -> SparseBNNRegressor:
         """A fitted estimator with the pruned, smaller networks and the same predictions.

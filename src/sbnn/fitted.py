@@ -17,18 +17,26 @@ from sbnn.gauss_newton import (
     Layout,
     Precision,
     input_gradient,
-    jacobian,
-    layer_slices,
     n_parameters,
 )
-from sbnn.laplace_mixture import SparseMixture, gaussian_components, moments, sample
+from sbnn.laplace_mixture import (
+    SparseMixture,
+    compacted,
+    gaussian_components,
+    moments,
+    needed,
+    precision_of,
+    sample,
+)
 from sbnn.laplace_optimum import Optimum
-from sbnn.network import Network
+from sbnn.network import Network, Symmetry
 from sbnn.predict import push_forward
 
 # Change of predictions by `compact`, in predictive stds: three times less than the 1 % promised,
 # because it is checked at training inputs only.
 COMPACT_TOL = 0.003
+# Sampled weights of smaller relevance γ count as pruned.
+PRUNED_BELOW = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,16 +74,23 @@ class LaplacePosterior:
     def relevance(self) -> Array:
         """γ of the best optimum at full length, zero where pruned."""
         gamma = np.zeros(len(self.best.phi))
-        gamma[self.best.active] = _precision(self.best).relevance()
+        gamma[self.best.active] = precision_of(self.best).relevance()
         return gamma
 
     @property
-    def mean_and_std(self) -> tuple[Array, Array]:
-        """Posterior mean and std of φ at the best optimum."""
+    def centre_and_spread(self) -> tuple[Array, Array]:
+        """Median and half the central 68 % of φ at the best optimum: a Gaussian's mean and std."""
         gamma = 1.0 - self.relevance[self.best.active]
         std = np.zeros(len(self.best.phi))
         std[self.best.active] = np.sqrt(gamma) * np.exp(-0.5 * self.log_alpha[self.best.active])
         return self.best.phi, std
+
+    @property
+    def pruned(self) -> Array:
+        """Weights of the best optimum that are zero, or without a way to the output."""
+        gone = np.isinf(self.log_alpha)
+        gone[self.best.active[self.best.layout.unseen]] = True
+        return gone
 
     @property
     def noise_variance(self) -> Array:
@@ -122,7 +137,7 @@ class LaplacePosterior:
         for opt in self.mixture.optima:
             gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
             modes.append(_shares(gradient))
-            for delta in _precision(opt).draw(rng, n_draws).T:
+            for delta in precision_of(opt).draw(rng, n_draws).T:
                 phi = opt.phi.copy()
                 phi[opt.active] += small * delta
                 moved = input_gradient(phi, x_t, opt.layout, opt.activation)
@@ -163,7 +178,7 @@ class LaplacePosterior:
         share = weights[heavy] / weights[heavy].sum()
         optima = [opt for opt, keep in zip(self.mixture.optima, heavy) if keep]
         for threshold in (0.03, 0.01, 0.003, 0.001, 0.0):
-            small = tuple(_compact(_needed(opt, x_t, threshold)) for opt in optima)
+            small = tuple(compacted(needed(opt, x_t, threshold)) for opt in optima)
             mixture = replace(self.mixture, optima=small, weights=share)
             new_mean, new_std = moments(*gaussian_components(mixture, x_t))
             change = np.maximum(np.abs(new_mean - mean), np.abs(new_std - std)) / std
@@ -176,7 +191,7 @@ class LaplacePosterior:
         arrays: dict[str, Array] = {"weights": self.mixture.weights}
         plain: list[dict[str, Any]] = []
         for k, opt in enumerate(self.mixture.optima):
-            precision = _precision(opt)
+            precision = precision_of(opt)
             arrays |= {
                 f"phi_{k}": opt.phi[opt.active],
                 f"log_alpha_{k}": opt.log_alpha[opt.active],
@@ -239,8 +254,29 @@ class DrawsPosterior:
     kind = "draws"
 
     @property
-    def mean_and_std(self) -> tuple[Array, Array]:
-        return self.phi.mean(axis=0), self.phi.std(axis=0)
+    def representatives(self) -> Array:
+        """The draws, each by one of its mirror images, which are the same function.
+
+        Signs are chosen so that the outgoing weights of a neuron sum to a positive number. Neurons
+        come in increasing order of a weight, unless their own α tell them apart.
+        """
+        alike = bool(np.isnan(self.log_alpha).all())
+        return Symmetry(self.network, permute=alike).fold(self.phi)
+
+    @property
+    def centre_and_spread(self) -> tuple[Array, Array]:
+        """Median and half the central 68 %: unlike the std, it says something of heavy tails."""
+        low, median, high = np.quantile(self.representatives, [0.16, 0.5, 0.84], axis=0)
+        return median, (high - low) / 2
+
+    @property
+    def pruned(self) -> Array:
+        """Weights that are zero, of γ below `PRUNED_BELOW`, or without a way to the output."""
+        gone = np.nan_to_num(self.relevance, nan=1.0) < PRUNED_BELOW
+        gone |= (self.phi == 0).all(axis=0)
+        layout = Layout(self.network.sizes, np.flatnonzero(~gone))
+        gone[layout.active[layout.unseen]] = True
+        return gone
 
     @property
     def noise_variance(self) -> Array:
@@ -248,8 +284,7 @@ class DrawsPosterior:
 
     @property
     def counts(self) -> tuple[float, float]:
-        kept = (self.phi != 0).any(axis=0).sum()
-        return float(kept), float(self.phi.shape[1])
+        return float((~self.pruned).sum()), float(self.phi.shape[1])
 
     def table(self) -> pd.DataFrame:
         return pd.DataFrame(
@@ -326,11 +361,6 @@ Posterior = LaplacePosterior | DrawsPosterior
 KINDS: dict[str, Any] = {"laplace": LaplacePosterior, "draws": DrawsPosterior}
 
 
-def _precision(opt: Optimum) -> Precision:
-    assert opt.precision is not None
-    return opt.precision
-
-
 def _unknown(network: Network) -> tuple[Array, Array]:
     nothing = np.full(network.n_parameters, np.nan)
     return nothing, nothing
@@ -340,56 +370,3 @@ def _shares(gradient: Array) -> Array:
     squares = (gradient**2).mean(axis=(1, 2))
     total = squares.sum()
     return squares / total if total > 0 else squares
-
-
-def _restricted(opt: Optimum, keep: Array) -> Optimum:
-    """The posterior of the optimum given that all active weights but `keep` are zero."""
-    new, precision = opt.without(opt.active[~keep]), _precision(opt)
-    b = (precision.chol @ precision.chol.T)[np.ix_(keep, keep)]
-    factor = np.linalg.cholesky(b) if len(b) else b
-    new.precision = Precision.from_factor(factor, precision.scale[keep])
-    return new
-
-
-def _needed(opt: Optimum, x_t: Array, threshold: float) -> Optimum:
-    """Without the weights whose share in any prediction is below `threshold` of its std.
-
-    Of weight i that is |Jᵢφᵢ| in the mean and Jᵢ²(H⁻¹)ᵢᵢ in the variance.
-    """
-    f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
-    precision = _precision(opt)
-    variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
-    std = np.sqrt(variance + np.exp(opt.log_variance)[:, None])
-    own = precision.scale * np.sqrt(1.0 - precision.relevance())
-    largest = (np.abs(jac) / std).max(axis=(1, 2), initial=0.0)
-    shift, spread = largest * np.abs(opt.phi[opt.active]), 0.5 * (largest * own) ** 2
-    return _restricted(opt, np.maximum(shift, spread) >= threshold)
-
-
-def _compact(opt: Optimum) -> Optimum:
-    """The optimum in a network without neurons that have no way to the output.
-
-    Weights unseen have no part in J: for them B is the identity, and the others do not notice.
-    """
-    opt = _restricted(opt, ~opt.layout.unseen)
-    layout = opt.layout
-    inner = [np.asarray(a) for a in layout.alive[1:-1]]
-    if any(len(a) == 0 for a in inner):  # a constant: the output biases alone
-        inner = []
-        blocks = [layer_slices(layout.sizes)[-1]]
-        columns = [np.arange(layout.sizes[0])]
-        old = np.full((layout.sizes[-1], layout.sizes[0]), -1)
-        index = [np.r_[old.ravel(), np.arange(blocks[0][1], blocks[0][2])]]
-    else:
-        columns = [np.arange(layout.sizes[0]), *inner, np.arange(layout.sizes[-1])]
-        index = []
-        for k, (s, m, _) in enumerate(layer_slices(layout.sizes)):
-            matrix = np.arange(s, m).reshape(layout.sizes[k + 1], layout.sizes[k])
-            index += [matrix[np.ix_(columns[k + 1], columns[k])].ravel(), m + columns[k + 1]]
-    origin = np.concatenate(index)
-    sizes = (layout.sizes[0], *(len(a) for a in inner), layout.sizes[-1])
-    place = {int(i): j for j, i in enumerate(origin) if i >= 0}
-    active = np.array([place[int(i)] for i in layout.active], dtype=int)
-    phi = np.where(origin >= 0, opt.phi[origin], 0.0)
-    log_alpha = np.where(origin >= 0, opt.log_alpha[origin], np.inf)
-    return replace(opt, phi=phi, log_alpha=log_alpha, layout=Layout(sizes, active))

@@ -127,6 +127,7 @@ def _record(fitted: Fit, options, source, command, took, messages) -> dict[str, 
             "messages": for_the_command_line(result.messages),
             "stages": _records(result.history.get("stages")),
             "newton": _records(result.history.get("newton"), units),
+            "refine": _records(result.history.get("refine"), units),
             "optima": _records(result.optima, units),
         }
     return {

@@ -11,9 +11,9 @@ GLOSSARY = {
     "optimum": "A fit that no small step improves. Different starts end in different optima; the "
     "prediction averages those that were kept. The weight of an optimum is its share in this "
     "average, larger for those that predict left-out rows better.",
-    "kept, pruned": "A pruned weight is zero: the data do not ask for it. All others are kept. "
-    "Several optima keep different numbers of weights, of networks that may differ in size; means "
-    "over the optima may be fractions.",
+    "kept, pruned": "A pruned weight is zero, or held near zero where it was sampled: the data do "
+    "not ask for it. All others are kept. Several optima keep different numbers of weights, of "
+    "networks that may differ in size; means over the optima may be fractions.",
     "evidence": "The probability density of the data under the model, with all values of the "
     "weights averaged over. It rewards a good fit and punishes weights that are not needed. "
     "Always given as natural logarithm; comparable between models of the same rows and target.",
@@ -24,7 +24,10 @@ GLOSSARY = {
     "γ, relevance": "How far the data decide a weight: 1 they alone, 0 the prior alone.",
     "noise": "Scatter of the observations around the function, as a standard deviation. No model "
     "can predict it. Intervals contain it, and the model's own uncertainty about the function.",
-    "unseen rows": "Rows that the predicting fit was not given. All scores are about them.",
+    "unseen rows": "Rows that the predicting fit was not given. All scores are about them. Where "
+    "there are posterior draws, a row is taken out by giving draws that explain it less weight "
+    "(Pareto-smoothed importance sampling); a row that few draws explain is unreliable (Pareto k "
+    "above 0.7).",
     "RMSE": "Root mean squared error: the typical error, in the units of the target.",
     "NLPD": "Mean negative log predictive density, in nats per row: punishes errors and intervals "
     "that are too narrow or too wide. Lower is better; differences count, not the value.",
@@ -38,23 +41,25 @@ GLOSSARY = {
 _INSTEAD = (
     "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
 )
+FINE = "finished as it should"
 # What the Python functions say, and what of it can be understood and followed on the command line.
 ADVICE = (
     (r"method='(\w+)'", r"--method \1"),
     (r"Newton: [^;]*; exact run: ", ""),
-    (r"reached β = 1; particles decorrelated in every stage", "finished as it should"),
+    (r"reached β = 1; particles decorrelated in every stage", FINE),
     (
-        r"reached β = 1, but particles had not decorrelated after all moves of (\d+) stages?"
-        r" \(correlation up to ([\d.]+)\)",
+        r"(?:it )?reached β = 1, but particles had not decorrelated after all moves of "
+        r"(\d+) stages? \(correlation up to ([\d.]+)\)",
         lambda found: (
-            f"came to its end, but in {plural(int(found[1]), 'stage')} its draws still "
-            f"resembled those they came from (correlation up to {found[2]}; below 0.2 is fine)"
+            f"in {plural(int(found[1]), 'stage')} its draws still resembled those they came from "
+            f"(correlation up to {found[2]}; below 0.2 is fine)"
         ),
     ),
     (
-        r"stopped at β = (\S+) after (\d+) stages?",
-        r"gave up after \2 stages, before the data had their full weight (\1 of 1)",
+        r"(?:it )?stopped at β = (\S+) after (\d+) stages?",
+        r"it gave up after \2 stages, before the data had their full weight (\1 of 1)",
     ),
+    (r"; try another key, or raise `n_particles`", f". {_INSTEAD}"),
     (r"; raise `max_moves`, or write the log-likelihood with jax\.numpy", f". {_INSTEAD}"),
     (
         r"Not verified: the estimated log evidence .* differ by more than (\S+) nat\. "

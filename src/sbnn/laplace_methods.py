@@ -10,9 +10,9 @@ import pandas as pd
 
 from sbnn._float64 import float64
 from sbnn.laplace import box_log_alpha, climb, find_modes, polish, sparse_modes
-from sbnn.methods import _require_problem, full_length, key_words, require_ard
+from sbnn.methods import full_length, key_words
 from sbnn.priors import Hyperprior
-from sbnn.problem import Problem
+from sbnn.problem import Problem, require_ard, require_problem
 from sbnn.results import Result
 
 
@@ -30,7 +30,7 @@ def laplace(
     is `arrays["mode"]`; the square roots of the diagonal of `arrays["covariance"]` are standard
     deviations, those of nonlinear regression where priors are flat (`Problem.from_model`).
     """
-    _require_problem(problem)
+    require_problem(problem)
     _require_gradients(problem, "laplace")
     started = time.perf_counter()
     rng = np.random.default_rng(key_words(key))

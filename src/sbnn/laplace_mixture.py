@@ -1,15 +1,15 @@
-"""The posterior as a mixture over sparse Laplace optima: weights, predictions, draws."""
+"""The posterior as a mixture of sparse Laplace optima: weights, predictions, draws, compaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
-from sbnn.gauss_newton import Array, forward, jacobian
+from sbnn.gauss_newton import Array, Layout, Precision, forward, jacobian, layer_slices
 from sbnn.laplace_optimum import LOG_2PI, Linearised, Model, Optimum
 
 
@@ -121,14 +121,13 @@ def components(mixture: SparseMixture, x_t: Array, block: int = 2048):
     """
     means, variances = [], []
     for opt in mixture.optima:
-        assert opt.precision is not None
         mean_parts, variance_parts = [], []
         for start in range(0, max(x_t.shape[1], 1), block):
             part = x_t[:, start : start + block]
             f, jac = jacobian(opt.phi, part, opt.layout, opt.activation)
             mean_parts.append(f)
             flat = jac.reshape(len(opt.active), f.size)
-            variance_parts.append(opt.precision.variance(flat).reshape(f.shape))
+            variance_parts.append(precision_of(opt).variance(flat).reshape(f.shape))
         means.append(np.concatenate(mean_parts, axis=1))
         variances.append(np.concatenate(variance_parts, axis=1))
     noise = np.array([np.exp(opt.log_variance) for opt in mixture.optima])[:, :, None]
@@ -207,12 +206,69 @@ def sample(
     out = []
     for opt, count in zip(mixture.optima, counts):
         if count:
-            assert opt.precision is not None
             f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
-            delta = opt.precision.draw(rng, count)
+            delta = precision_of(opt).draw(rng, count)
             draws = f + np.einsum("dom,dc->com", jac, delta)
             if noise:
                 scale = np.exp(0.5 * opt.log_variance)[:, None]
                 draws += scale * rng.standard_normal(draws.shape)
             out.append(draws)
     return rng.permutation(np.concatenate(out))
+
+
+def precision_of(opt: Optimum) -> Precision:
+    assert opt.precision is not None
+    return opt.precision
+
+
+def restricted(opt: Optimum, keep: Array) -> Optimum:
+    """The posterior of the optimum given that all active weights but `keep` are zero."""
+    new, precision = opt.without(opt.active[~keep]), precision_of(opt)
+    b = (precision.chol @ precision.chol.T)[np.ix_(keep, keep)]
+    factor = np.linalg.cholesky(b) if len(b) else b
+    new.precision = Precision.from_factor(factor, precision.scale[keep])
+    return new
+
+
+def needed(opt: Optimum, x_t: Array, threshold: float) -> Optimum:
+    """Without the weights whose share in any prediction is below `threshold` of its std.
+
+    Of weight i that is |Jᵢφᵢ| in the mean and Jᵢ²(H⁻¹)ᵢᵢ in the variance.
+    """
+    f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
+    precision = precision_of(opt)
+    variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
+    std = np.sqrt(variance + np.exp(opt.log_variance)[:, None])
+    own = precision.scale * np.sqrt(1.0 - precision.relevance())
+    largest = (np.abs(jac) / std).max(axis=(1, 2), initial=0.0)
+    shift, spread = largest * np.abs(opt.phi[opt.active]), 0.5 * (largest * own) ** 2
+    return restricted(opt, np.maximum(shift, spread) >= threshold)
+
+
+def compacted(opt: Optimum) -> Optimum:
+    """The optimum in a network without neurons that have no way to the output.
+
+    Weights unseen have no part in J: for them B is the identity, and the others do not notice.
+    """
+    opt = restricted(opt, ~opt.layout.unseen)
+    layout = opt.layout
+    inner = [np.asarray(a) for a in layout.alive[1:-1]]
+    if any(len(a) == 0 for a in inner):  # a constant: the output biases alone
+        inner = []
+        blocks = [layer_slices(layout.sizes)[-1]]
+        columns = [np.arange(layout.sizes[0])]
+        old = np.full((layout.sizes[-1], layout.sizes[0]), -1)
+        index = [np.r_[old.ravel(), np.arange(blocks[0][1], blocks[0][2])]]
+    else:
+        columns = [np.arange(layout.sizes[0]), *inner, np.arange(layout.sizes[-1])]
+        index = []
+        for k, (s, m, _) in enumerate(layer_slices(layout.sizes)):
+            matrix = np.arange(s, m).reshape(layout.sizes[k + 1], layout.sizes[k])
+            index += [matrix[np.ix_(columns[k + 1], columns[k])].ravel(), m + columns[k + 1]]
+    origin = np.concatenate(index)
+    sizes = (layout.sizes[0], *(len(a) for a in inner), layout.sizes[-1])
+    place = {int(i): j for j, i in enumerate(origin) if i >= 0}
+    active = np.array([place[int(i)] for i in layout.active], dtype=int)
+    phi = np.where(origin >= 0, opt.phi[origin], 0.0)
+    log_alpha = np.where(origin >= 0, opt.log_alpha[origin], np.inf)
+    return replace(opt, phi=phi, log_alpha=log_alpha, layout=Layout(sizes, active))

@@ -14,6 +14,7 @@ from sbnn._float64 import as_key, derive_key, float64, key_data
 from sbnn.averaging import (
     average_draws,
     check_nsbl,
+    first_run,
     make_mixture,
     optima_table,
     shares_of,
@@ -23,21 +24,13 @@ from sbnn.evaluator import with_executor
 from sbnn.hierarchical import joint_evaluator, joint_symmetry, joint_target, to_parameters
 from sbnn.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
-from sbnn.problem import Problem, invariant_symmetry
+from sbnn.problem import Problem, invariant_symmetry, require_ard, require_problem
 from sbnn.results import Result
 from sbnn.resume import convergence_warning, resumable
 from sbnn.search import search
 from sbnn.tmcmc import STUCK, Stage, TmcmcResult, check_options, tmcmc
 
 Progress = bool | Callable[[Stage], None]
-
-
-def _require_problem(problem: Any) -> None:
-    if not isinstance(problem, Problem):
-        raise TypeError(
-            f"The first argument must be an sbnn.Problem; got {type(problem).__name__}. "
-            "Make one with sbnn.network_problem(X, y, …) or sbnn.Problem(log_likelihood, …)."
-        )
 
 
 def _reporter(progress: Progress, title: str):
@@ -98,7 +91,7 @@ def standard(
     >>> result.phi.shape
     (500, 7)
     """
-    _require_problem(problem)
+    require_problem(problem)
     evaluate = executor
     check_options(n_particles, move, max_moves, evaluate)
     started = time.perf_counter()
@@ -215,10 +208,12 @@ def nsbl(
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
     key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
-    base = standard(
-        problem, key_sample, n_particles, progress=progress, executor=executor,
-        checkpoint=checkpoint.part("standard"),
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", convergence_warning())  # said in other words below
+        base = standard(
+            problem, key_sample, n_particles, progress=progress, executor=executor,
+            checkpoint=checkpoint.part("standard"),
+        )  # fmt: skip
     particles = base.phi if problem.symmetry is None else problem.symmetry.fold(base.phi)
     surrogate = make_mixture(problem, mixture, particles, base.log_evidence)
     found = search(
@@ -237,7 +232,7 @@ def nsbl(
     )
     best = found.optima[0]
     verified = abs(best.gap) <= tolerance
-    messages = list(base.messages)
+    messages = first_run(base.messages)
     if not verified:
         messages.append(
             f"Not verified: the estimated log evidence {best.estimate:.2f} and the exact one "
@@ -312,15 +307,6 @@ def nsbl(
         },
         description=problem.description(),
     )
-
-
-def require_ard(problem: Any, method: str) -> None:
-    _require_problem(problem)
-    if not problem.ard.any():
-        raise ValueError(
-            f"`{method}` learns the relevance of ARD parameters and the problem has none; "
-            "name some in `ard`, or use sbnn.standard."
-        )
 
 
 def _events(progress: Progress):

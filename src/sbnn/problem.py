@@ -377,3 +377,20 @@ def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
             if (members >= 0).all():
                 units.append((gate, members))
     return units
+
+
+def require_problem(problem: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"The first argument must be an sbnn.Problem; got {type(problem).__name__}. "
+            "Make one with sbnn.network_problem(X, y, …) or sbnn.Problem(log_likelihood, …)."
+        )
+
+
+def require_ard(problem: Any, method: str) -> None:
+    require_problem(problem)
+    if not problem.ard.any():
+        raise ValueError(
+            f"`{method}` learns the relevance of ARD parameters and the problem has none; "
+            "name some in `ard`, or use sbnn.standard."
+        )

@@ -39,11 +39,11 @@ def reporter(
     ]
     with Progress(*columns, console=console, transient=True) as display:
         task = display.add_task(title, total=1.0, text="sampling the prior")
-        clock = _TimeLeft()
+        clock = TimeLeft()
 
         def on_stage(stage: Stage) -> None:
             text = f"{_numbers(stage)}  {clock.left(stage.beta)}"
-            display.update(task, completed=_fraction(stage.beta), text=text)
+            display.update(task, completed=fraction(stage.beta), text=text)
 
         yield on_stage
 
@@ -63,7 +63,8 @@ def events(progress: bool | Callable[[Stage], None]) -> Callable[[str], None] | 
     return lambda text: console.print(f"  {text}", highlight=False)
 
 
-def _fraction(beta: float) -> float:
+def fraction(beta: float) -> float:
+    """How far a run has come, from 0 to 1."""
     # β grows about geometrically from 1e-4 or so: its logarithm tells how far the run has come.
     return min(1.0, max(0.02, 1.0 + math.log10(max(beta, 1e-5)) / 5.0))
 
@@ -79,7 +80,7 @@ def _line(title: str, stage: Stage) -> str:
     return f"{title}: {_numbers(stage)}"
 
 
-class _TimeLeft:
+class TimeLeft:
     """Time left, from the pace of log β over the last two stages: towards the end it slows down."""
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from sbnn.formats import (
     with_error,
     words,
 )
-from sbnn.glossary import GLOSSARY, for_the_command_line
+from sbnn.glossary import FINE, GLOSSARY, for_the_command_line
 from sbnn.outputs import REPORT
 from sbnn.plots import TITLES
 
@@ -57,7 +58,7 @@ def render(fitted: Fit) -> str:
     environment = Environment(
         loader=PackageLoader("sbnn"), autoescape=select_autoescape(default=True)
     )
-    for function in (number, names, unbroken, duration, words):
+    for function in (number, names, unbroken, duration, words, with_options):
         environment.filters[function.__name__] = function
     one_input = len(fitted.features) == 1
     model = fitted.model
@@ -84,6 +85,13 @@ def render(fitted: Fit) -> str:
         one_input=one_input,
         has_relevance=not np.isnan(model.relevance_).all(),
     )
+
+
+def with_options(text: str):
+    """The text, escaped, with options such as --hidden set as code that no line breaks."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"--[a-z][a-z-]*", r'<code class="whole">\g<0></code>', str(escape(text))))
 
 
 # -------------------------------------------------------------------------------------- verdict
@@ -142,7 +150,7 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
 
 def _sparsity(fitted: Fit) -> Sentence:
     model = fitted.model
-    total, gone = model.network_.n_parameters, int(graphs.pruned(fitted).sum())
+    total, gone = model.network_.n_parameters, int(model.summary()["pruned"].sum())
     size = "-".join(map(str, model.network_.sizes))
     if np.isnan(model.relevance_).all() or model.method_used_ == "laplace":
         return Sentence("plain", f"All {total} parameters of the {size} network are kept: this "
@@ -155,19 +163,9 @@ def _sparsity(fitted: Fit) -> Sentence:
     text += f" keeps {total - gone} of its {total} parameters; {gone} {went} pruned: the data do "
     text += f"not ask for {'it' if gone == 1 else 'them'}."
     if several:
-        text += f" The prediction averages {len(model.optima_)} optima (fits from different starts)"
-        text += f", which keep {_kept(model.optima_)}."
+        text += f" The prediction averages {len(model.optima_)} optima: fits from different starts"
+        text += ", each pruned by itself."
     return Sentence("plain", text)
-
-
-def _kept(optima) -> str:
-    """Parameters that several optima keep, by the size of the network: 12 to 15 of 37."""
-    parts = []
-    for size, rows in optima.groupby("n_parameters", sort=False)["n_kept"]:
-        low, high = rows.min(), rows.max()
-        parts.append(f"{low}{f' to {high}' if high > low else ''} of {size}")
-    sizes = " parameters, as their networks differ in size" if len(parts) > 1 else " parameters"
-    return (" or ".join(parts) if len(parts) <= 3 else "different numbers") + sizes
 
 
 def _inputs(fitted: Fit) -> list[Sentence]:
@@ -213,9 +211,9 @@ def _verified(fitted: Fit) -> Sentence:
         return Sentence("plain", f"Sampled directly, so there is nothing to verify: {value}.")
     gap = rounded(run["evidence_gap"], run["log_evidence_error"])
     if run["verified"] and not run["converged"]:
-        return Sentence("plain", f"The {value} computed at the optimum agrees with the estimate "
-                        f"that led there (off by {gap} nat), but the sampler's draws had not moved "
-                        "enough in every stage, so both may be off together.")  # fmt: skip
+        return Sentence("plain", f"Verified, with a reservation: the {value} computed at the "
+                        f"optimum agrees with the estimate that led there (off by {gap} nat), but "
+                        "the sampler there moved slowly, so its error may be larger.")  # fmt: skip
     if run["verified"]:
         return Sentence("good", f"Verified: the {value} was computed exactly at the optimum; the "
                         f"estimate that led there was off by {gap} nat.")  # fmt: skip
@@ -241,7 +239,10 @@ def cautions(fitted: Fit) -> list[str]:
     if constant:
         out.append(f"The same value in every row: {', '.join(f'“{c}”' for c in constant[:8])}.")
     if n < 30:
-        out.append(f"Only {n} rows: the scores on unseen rows are rough.")
+        out.append(
+            f"Only {n} rows: predictions and scores are rough, and on so few the intervals are "
+            "more often too narrow than too wide."
+        )
     repeated = int(data.duplicated().sum())
     if repeated:
         out.append(
@@ -262,8 +263,10 @@ def cautions(fitted: Fit) -> list[str]:
     )
     if run and not run["converged"]:
         (reason,) = for_the_command_line([run["reason"]])
-        if not any(reason in text for text in told):
-            out.append(f"The sampler's last run: {reason}.")
+        if reason != FINE and not any(reason in text for text in told):
+            out.append(
+                f"The sampler's last run moved slowly: {reason}. Errors may be larger than stated."
+            )
     return [*out, *told]
 
 
@@ -310,7 +313,9 @@ def _relevance(fitted: Fit) -> list[dict[str, Any]]:
 
 def _share(value: float, error: float) -> str:
     """Tenths of a percent at most."""
-    return (with_error(value, error) if error >= 0.05 else fixed(value, 1)) + " %"
+    if max(value, error) < 0.05:
+        return "below 0.1 %"
+    return (with_error(value, error) if error >= 0.05 else f"{fixed(value, 1)} ± below 0.1") + " %"
 
 
 def _optima(fitted: Fit) -> dict[str, Any]:
@@ -354,20 +359,19 @@ def _optima(fitted: Fit) -> dict[str, Any]:
 
 def _parameters(fitted: Fit) -> list[dict[str, Any]]:
     """Every parameter of the best network, with plain numbers to sort by."""
-    table, gone = fitted.model.summary(), graphs.pruned(fitted)
     ends = graphs.ends_of(fitted.model.network_)
     out = []
-    for k, (name, row) in enumerate(table.iterrows()):
+    for k, (name, row) in enumerate(fitted.model.summary().iterrows()):
         layer, i, j = ends[k]
         start, end = graphs.node_name(fitted, layer, i), graphs.node_name(fitted, layer + 1, j)
-        cells = [float(row[c]) for c in ("mean", "std", "log_alpha", "relevance")]
-        texts = graphs.as_shown(*cells)
+        cells = [float(row[c]) for c in ("median", "spread", "log_alpha", "relevance")]
+        texts = graphs.as_shown(row)
         out.append(
             {
                 "name": name,
                 "place": k,
                 "path": f"{'bias' if i < 0 else start} → {end}",
-                "kept": "pruned" if gone[k] else "kept",
+                "kept": "pruned" if row["pruned"] else "kept",
                 "cells": [{"sort": _sortable(v), "text": t} for v, t in zip(cells, texts)],
             }
         )

@@ -176,7 +176,7 @@ def observed(fitted: Fit) -> list[Shown]:
         y, mean = held.y[rows, k], held.mean[rows, k]
         low, high = held.lower[rows, k], held.upper[rows, k]
         error = np.maximum(np.stack([mean - low, high - mean]), 0)
-        ax.errorbar(y, mean, yerr=error, fmt="none", ecolor=colour(fitted), alpha=0.25, lw=0.9)
+        ax.errorbar(y, mean, yerr=error, fmt="none", ecolor=colour(fitted), alpha=0.5, lw=1)
         missed = (y < low) | (y > high)
         ax.plot(y[~missed], mean[~missed], "o", color=colour(fitted), ms=3.5, label="inside")
         ax.plot(y[missed], mean[missed], "x", color="#D55E00", ms=6, mew=1.6, label="outside")
@@ -186,7 +186,7 @@ def observed(fitted: Fit) -> list[Shown]:
         ax.margins(y=0.08)
         ax.legend(title="95 % interval", frameon=False, fontsize=9, loc="upper left")
         text = (
-            f"Mean and 95 % interval against what was observed; {held.how}. "
+            "Mean and 95 % interval of unseen rows against what was observed. "
             f"{missed.sum()} of {len(rows)} lie outside their interval."
         )
         out.append(embed(figure, f"{target}: predicted against observed", text))
@@ -223,7 +223,7 @@ def calibration(fitted: Fit) -> list[Shown]:
             "the middle means too wide, horns at the ends too narrow. Right: on the diagonal when "
             "intervals hold what they claim. The grey bands hold each bar, and each point of the "
             "curve, with at least 95 % probability if the predictions are right: up to one in "
-            f"twenty may leave them by chance. {held.how[0].upper()}{held.how[1:]}."
+            "twenty may leave them by chance. Unseen rows only."
         )
         out.append(embed(figure, f"Calibration of {target}", text))
     return out
@@ -235,16 +235,15 @@ def pairs(fitted: Fit) -> Shown | None:
     model = fitted.model
     posterior = model._posterior
     gamma = np.nan_to_num(model.relevance_, nan=0.0)
-    mean, _ = posterior.mean_and_std
     if isinstance(posterior, LaplacePosterior):
         best = posterior.best
         if best.precision is None or len(best.active) < 2:
             return None
-        draws = np.repeat(mean[:, None], 1500, axis=1)
+        draws = np.repeat(best.phi[:, None], 1500, axis=1)
         draws[best.active] += best.precision.draw(np.random.default_rng(0), 1500)
         phi = draws.T
     else:
-        phi = posterior.phi
+        phi = posterior.representatives
     varied = np.flatnonzero(phi.std(axis=0) > 0)
     top = np.sort(varied[np.argsort(-gamma[varied], kind="stable")][:N_PAIRS])
     if len(top) < 2:
@@ -256,7 +255,10 @@ def pairs(fitted: Fit) -> Shown | None:
         "weights that the data do not tell apart."
     )
     if not isinstance(posterior, LaplacePosterior) and model.network_.activation == "tanh":
-        text += " Mirror images are the same function with neurons exchanged or signs flipped."
+        text += (
+            " Of mirror images, the same function with neurons exchanged or signs flipped, one is "
+            "shown; the axes leave out the outermost 1 % on either side."
+        )
     known = not np.isnan(model.relevance_).all()
     which = "the parameters of largest relevance" if known else "the first parameters"
     return embed(figure, f"Posterior of {which}", text)
@@ -269,40 +271,46 @@ def optimisation(fitted: Fit) -> Shown | None:
         best = fitted.model._posterior.best
         # In the units of y, as everywhere else on the page.
         history = np.asarray(best.history) + (fitted.model.log_evidence_ - best.log_evidence)
-        label, what = "log evidence in nats", "Evidence over the iterations of the best optimum"
+        text = (
+            "It steps up where weights get precisions of their own in place of shared ones; a slow "
+            "fall is no fault, as the update of α may pass through lower evidence before it rises "
+            "again. Dashed: the fit that was kept, of the highest evidence, or next to it with "
+            "fewer weights."
+        )
+        what = "Evidence over the iterations of the best optimum"
     else:
-        history = np.array([s["objective"] for s in run.get("newton", []) if "objective" in s])
-        label, what = "objective in nats", "Newton iterations of the best start"
-    if history.ndim != 1 or len(history) < 2:
+        history = np.array([s["log_evidence"] for s in run.get("refine", [])])
+        text = "As estimated on the way to the optimum. Dashed: the exact one, computed there."
+        what = "Evidence over the steps of the refinement"
+    if len(history) < 2:
         return None
+    # The first iterations lead up from a random start, far below all others.
+    usual, high = np.quantile(history, 0.1), history.max()
+    first = int(np.argmax(history >= usual))
+    low = max(history[first:].min(), usual - 2 * (high - usual))
     figure = _figure(figsize=(7, 3))
     ax = figure.add_subplot()
     steps = np.arange(1, len(history) + 1)
     changes = falls(history)
-    for part in np.split(np.arange(len(history)), changes):
+    changes = changes[changes > first]
+    for part in np.split(np.arange(first, len(history)), changes - first):
         ax.plot(steps[part], history[part], "-", color=colour(fitted), lw=1.6)
     for k in changes:
         ax.axvline(steps[k] - 0.5, color=TRUTH, lw=1, ls=":")
-    if not run:
-        ax.axhline(fitted.model.log_evidence_, color=BEFORE, lw=1, ls="--", zorder=0)
-    ax.set(xlabel="iteration", ylabel=label)
-    low, high = np.quantile(history, 0.1), history.max()
+    ax.axhline(fitted.model.log_evidence_, color=BEFORE, lw=1, ls="--", zorder=0)
+    ax.set(xlabel="iteration", ylabel="log evidence in nats")
     margin = 0.06 * (high - low) + 1e-9
     ax.set_ylim(low - margin, high + margin)
-    text = (
-        "Of the mixture's evidence and the hyperprior; what it leads to is judged by the exact one."
-        if label.startswith("objective")
-        else "From a random start, below the picture. It steps up where weights get precisions of "
-        "their own in place of shared ones; a slow fall is no fault, as the update of α may pass "
-        "through lower evidence before it rises again. Dashed: the fit that was kept, of the "
-        "highest evidence, or next to it with fewer weights."
-    )
+    if first:
+        text = f"The first {first} iterations, from a random start, are left out. {text}"
     if len(changes):
         text += (
             " Dotted: the fit itself was changed, as a rule by taking out a neuron. The evidence "
             "falls at once and comes back as the others take over its work; such a trial is kept "
             "only where it ends no lower than it began."
         )
+    if history[first:].min() < low:
+        text += " The deepest falls leave the picture."
     return embed(figure, what, text)
 
 

@@ -1,4 +1,4 @@
-"""The network of a fit's report: what was pruned, and the graph of what is left."""
+"""The network of a fit's report as a graph: what was pruned, and what is left."""
 
 from __future__ import annotations
 
@@ -7,27 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from sbnn.fitted import LaplacePosterior
 from sbnn.folder import Fit
 from sbnn.formats import fixed, number, rounded
 
 MAX_PRUNED, MAX_EDGES, MAX_NODES = 150, 1200, 40
-PRUNED_BELOW = 0.1
-
-
-def pruned(fitted: Fit) -> np.ndarray:
-    """Parameters the data do not ask for: α → ∞, or γ below 0.1 where it was sampled."""
-    model = fitted.model
-    if isinstance(model._posterior, LaplacePosterior):
-        return np.isinf(model.log_alpha_)
-    return np.nan_to_num(model.relevance_, nan=1.0) < PRUNED_BELOW
 
 
 def network_graph(fitted: Fit) -> dict[str, Any]:
     """Nodes and edges of the best network in the coordinates of an SVG picture."""
     model, sizes = fitted.model, fitted.model.network_.sizes
     gamma = np.nan_to_num(model.relevance_, nan=1.0)
-    gone, names, summary = pruned(fitted), model.network_.names, model.summary()
+    names, summary = model.network_.names, model.summary()
+    gone = summary["pruned"].to_numpy()
     ends = ends_of(model.network_)
     kept = [k for k in range(len(names)) if not gone[k]]
     kept = sorted(kept, key=lambda k: -gamma[k])[:MAX_EDGES]
@@ -54,9 +45,7 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
         if (layer, i) not in place or (layer + 1, j) not in place:
             continue
         row = summary.iloc[k]
-        mean, std, log_alpha, relevance = as_shown(
-            row["mean"], row["std"], model.log_alpha_[k], model.relevance_[k]
-        )
+        centre, spread, log_alpha, relevance = as_shown(row)
         path = f"{node_name(fitted, layer, i)} → {node_name(fitted, layer + 1, j)}"
         edges.append(
             {
@@ -68,7 +57,7 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
                 "tip": f"{names[k]}: {path}\n"
                 f"γ = {relevance}, log α = {log_alpha}"
                 f"{', pruned' if gone[k] else ''}\n"
-                f"value {mean} ± {std}",
+                f"value {centre} ± {spread}",
             }
         )
     starts = {edge["from"] for edge in edges}
@@ -142,12 +131,12 @@ def node_name(fitted: Fit, layer: int, j: int) -> str:
     return f"neuron {j + 1}" if last == 2 else f"neuron {j + 1} of layer {layer}"
 
 
-def as_shown(mean: float, std: float, log_alpha: float, gamma: float) -> list[str]:
-    """Mean, std, log α and γ of a parameter as the page writes them."""
-    unknown = np.isnan(gamma)
+def as_shown(row) -> list[str]:
+    """Median, spread, log α and γ of a parameter as the page writes them."""
+    log_alpha, gamma = float(row["log_alpha"]), float(row["relevance"])
     return [
-        rounded(mean, std),
-        rounded(std, std),
+        rounded(row["median"], row["spread"]),
+        rounded(row["spread"], row["spread"]),
         number(log_alpha, 2) if not np.isfinite(log_alpha) else fixed(log_alpha, 1),
-        number(gamma) if unknown else fixed(gamma, 2),
+        number(gamma) if np.isnan(gamma) else fixed(gamma, 2),
     ]

@@ -119,13 +119,13 @@ def search(
     rng = generator(next(keys))
     evaluations = 0
 
-    say("maximising the mixture's evidence")
+    say("proposing what to prune")
     surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
     starts = [("mixture", o.log_alpha, o.log_evidence) for o in surrogates[:n_candidates]]
     cold = -np.log((particles[:, problem.ard] ** 2).mean(axis=0) + 1e-12)
     starts.append(("cold", cold, log_evidence(cold, mixture, problem.ard)))
     if not problem.black_box:
-        say("maximising Laplace's evidence")
+        say("proposing what to prune, by Laplace's method")
         # It is one candidate of several: a model without a mode to climb to does without it.
         with contextlib.suppress(ValueError, np.linalg.LinAlgError):
             at_mode = sparse_modes(problem, hyperprior, rng, LAPLACE_STARTS)[0].mode.log_alpha
@@ -133,7 +133,7 @@ def search(
 
     judged = []
     for i, (origin, log_alpha, surrogate) in enumerate(starts):
-        say(f"exact evidence of candidate {i + 1} of {len(starts)}")
+        say(f"judging proposal {i + 1} of {len(starts)} by an exact run")
         exact = exact_evidence(
             problem, log_alpha, next(keys), n_particles=max(50, n_particles // 2),
             checkpoint=checkpoint.part(f"candidate-{i + 1}"), evaluate=evaluate,
@@ -148,7 +148,7 @@ def search(
 
     climbed: list[tuple[str, float, Ascent]] = []
     for i, (origin, log_alpha, surrogate, exact) in enumerate(hopeful):
-        say(f"refining candidate {i + 1} of {len(hopeful)}")
+        say(f"refining the best proposals: {i + 1} of {len(hopeful)}")
         ascent = ascend(
             problem, log_alpha, exact, hyperprior, next(keys),
             checkpoint=checkpoint.part(f"refine-{i + 1}"), evaluate=evaluate,
@@ -160,7 +160,7 @@ def search(
     finished: list[Candidate] = []
     for i, (origin, surrogate, ascent) in enumerate(climbed):
         if sparsify > 0 and i == 0:
-            say("pruning what the evidence can do without")
+            say("trying to prune more")
             here = TmcmcResult(ascent.particles, ascent.log_evidence, 0.0, (), 0, 0, True, "")
             sparse = ascend(
                 problem, ascent.log_alpha, here, hyperprior, next(keys), sparsify=sparsify,
@@ -219,7 +219,7 @@ def _verify(
         gamma = relevance_from_particles(problem, ascent.particles.phi, ascent.log_alpha)
         if attempt == 0 and any(_alike(problem, gamma, c.relevance) for c in finished):
             return None, evaluations
-        say("verifying by the exact evidence" if attempt == 0 else "verifying again")
+        say("verifying by an exact run" if attempt == 0 else "verifying again")
         exact = exact_evidence(
             problem, ascent.log_alpha, next(keys), n_particles=n_particles,
             checkpoint=checkpoint.part(f"exact-{attempt + 1}"), evaluate=evaluate,
@@ -232,7 +232,7 @@ def _verify(
         found.append(candidate)
         if abs(candidate.gap) <= 0.5 * tolerance or attempt == 2:
             break
-        say("the estimate did not hold well; refining from fresh particles")
+        say("estimate and exact run differ; refining from fresh draws")
         ascent = ascend(
             problem, ascent.log_alpha, exact, hyperprior, next(keys), pruned=ascent.pruned,
             checkpoint=checkpoint.part(f"refine-{attempt + 1}"), evaluate=evaluate,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import time
 import traceback
@@ -14,7 +16,7 @@ from typing import Any
 
 import typer
 
-from sbnn.formats import duration, number
+from sbnn.formats import duration
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -29,7 +31,17 @@ def printable(text: str) -> str:
 
 
 def say(text: str) -> None:
-    print(printable(text), flush=True)
+    print(_wrapped(printable(text)) if sys.stdout.isatty() else printable(text), flush=True)
+
+
+def _wrapped(text: str) -> str:
+    """Lines that fit the terminal and break between words, not inside --option."""
+    width = max(shutil.get_terminal_size().columns, 40)
+    if len(text) <= width:
+        return text
+    return textwrap.fill(
+        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
 
 
 def tell(text: str) -> None:
@@ -113,6 +125,7 @@ class Steps:
         self.started = time.perf_counter()
         self.last_stage = 0.0
         self.folds_started = 0.0
+        self.clock: Any = None
 
     def step(self, text: str) -> None:
         self.write(text)
@@ -131,17 +144,23 @@ class Steps:
         return done * 10 // total > (done - 1) * 10 // total
 
     def __call__(self, stage: Any) -> None:
-        now = time.perf_counter()
+        text, now = self.sampling(stage), time.perf_counter()
         if now - self.last_stage > 10 or stage.beta >= 1:
             self.last_stage = now
-            self.event(_stage(stage))
+            self.event(text)
+
+    def sampling(self, stage: Any) -> str:
+        """How far a run of the sampler has come; the next stage after its last is another run's."""
+        from sbnn.progress import TimeLeft, fraction
+
+        self.clock = self.clock or TimeLeft()
+        left = self.clock.left(stage.beta)
+        if stage.beta >= 1:
+            self.clock = None
+        return f"sampling, {100 * fraction(stage.beta):.0f} % done{f', {left}' if left else ''}"
 
     def event(self, text: str) -> None:
         self.step(f"{text}, {duration(time.perf_counter() - self.started)} so far")
-
-
-def _stage(stage: Any) -> str:
-    return f"sampling: the data have {number(100 * stage.beta, 2)} % of their weight"
 
 
 class LiveSteps(Steps):
@@ -154,7 +173,7 @@ class LiveSteps(Steps):
         return True
 
     def __call__(self, stage: Any) -> None:
-        self.event(_stage(stage))
+        self.event(self.sampling(stage))
 
     def event(self, text: str) -> None:
         self.step(text)
