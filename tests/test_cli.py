@@ -613,10 +613,10 @@ def test_lines_break_between_words_on_a_terminal_only(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "44")
     terminal.say(text)
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 2
+    assert len(shown) > 1
     assert all(len(line) <= 44 for line in shown)
     assert " ".join(map(str.strip, shown)) == text
-    assert shown[0].endswith("--method")
+    assert not any(line.endswith("-") for line in shown)
 
 
 def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys):
@@ -647,3 +647,15 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
     assert lively.out == ""
     assert "verifying" in lively.err  # the last step
     assert "\x1b[" in lively.err
+
+
+def test_inputs_that_say_the_same_are_told_with_the_fit(known, place, instant, monkeypatch):
+    twice = known.data.assign(c=1.8 * known.data["a"] + 32)[["a", "b", "c", "y", "z"]]
+    again = lambda *args: replace(known, data=twice, features=["a", "b", "c"])
+    monkeypatch.setattr(folder, "fit", again)
+    monkeypatch.setattr(report, "verdict", lambda fit: [])
+    out = run("fit", place / "data.csv", "--target", "y", "--out", place / "twice").stdout
+    assert "! The inputs “a”, “c” are the same but for unit and zero: the fit cannot tell" in out
+    monkeypatch.setattr(folder, "fit", lambda *args: known)
+    out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
+    assert "are the same" not in out
