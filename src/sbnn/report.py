@@ -27,6 +27,7 @@ from sbnn.formats import (
     with_error,
     words,
 )
+from sbnn.frames import about_repeated_columns
 from sbnn.glossary import FINE, GLOSSARY, for_the_command_line
 from sbnn.outputs import REPORT
 from sbnn.plots import TITLES
@@ -238,6 +239,7 @@ def cautions(fitted: Fit) -> list[str]:
     constant = [name for name in fitted.features if np.ptp(data[name].to_numpy()) == 0]
     if constant:
         out.append(f"The same value in every row: {', '.join(f'“{c}”' for c in constant[:8])}.")
+    out += about_repeated_columns(fitted.x)
     if n < 30:
         out.append(
             f"Only {n} rows: predictions and scores are rough, and on so few the intervals are "
