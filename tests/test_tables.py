@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import threading
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -209,11 +210,6 @@ def test_pipes_are_read(tmp_path):
     writer.join()
 
 
-def test_a_parquet_file_is_known_by_its_first_bytes(tmp_path):
-    with pytest.raises(TableError, match="not a Parquet file that can be read"):
-        read(write(tmp_path, b"PAR1 and no more"), ["y"])
-
-
 def test_line_ends_quotes_and_blank_lines_are_as_csv_has_them(tmp_path):
     for end in ("\n", "\r\n", "\r"):
         text = '\n"a\nb" ,"say ""y"""\n\n' + "1e5,2\n +1.,-.5\n\n" * 3
@@ -326,27 +322,95 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         read(write(tmp_path, b"PAR1", "t.parquet"), ["y"])
 
 
-def frame_from_parquet(tmp_path, monkeypatch, frame):
-    """pyarrow is optional: what pandas returns is put in its place."""
-    monkeypatch.setattr(pd, "read_parquet", lambda path: frame)
-    return read(write(tmp_path, b"PAR1", "t.parquet"), ["y"])
-
-
-def test_parquet_tables_are_checked_like_text(tmp_path, monkeypatch):
-    good = pd.DataFrame({"a": range(6), "flag": [True, False] * 3, "y": np.arange(6.0)})
-    read_back = frame_from_parquet(tmp_path, monkeypatch, good)
-    assert list(read_back.columns) == ["a", "flag", "y"]
-    assert read_back["flag"].dtype == float
-    with pytest.raises(TableError, match=r"line 4, column 'y'.*missing"):
-        frame_from_parquet(tmp_path, monkeypatch, good.assign(y=[0, 1, np.nan, 3, 4, 5]))
-    with pytest.raises(TableError, match=r"not numbers in 1 column: 'a' \(.*--exclude a"):
-        frame_from_parquet(tmp_path, monkeypatch, good.assign(a=list("abcdef")))
-
-
-def test_a_real_parquet_file_is_read(tmp_path):
+def parquet(tmp_path, frame):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     path = tmp_path / "t.parquet"
-    pd.DataFrame({"a": range(6), "y": np.arange(6.0)}).to_parquet(path)
-    assert read(path, ["y"]).shape == (6, 2)
-    with pytest.raises(TableError, match="not a Parquet file"):
-        read(write(tmp_path, b"PAR1 broken", "b.parquet"), ["y"])
+    frame.to_parquet(path)
+    return path
+
+
+GOOD_FRAME = pd.DataFrame({"a": range(6), "flag": [True, False] * 3, "y": np.arange(6.0)})
+KINDS = {
+    "uint8": np.arange(6, dtype="uint8"),
+    "float16": np.arange(6, dtype="float16"),
+    "Int64": pd.array(range(6), dtype="Int64"),
+    "Float64": pd.array(np.arange(6.0), dtype="Float64"),
+    "boolean": pd.array([False, True] * 3, dtype="boolean"),
+    "decimal": [Decimal(f"{i}.25") for i in range(6)],
+    "category": pd.Categorical([0, 1] * 3),
+}
+NO_NUMBERS = {
+    "text": (list("abcdef"), "'a'"),
+    "figures as text": (list("123456"), "'1'"),
+    "dates": (pd.date_range("2020-01-01", periods=6), "'2020-01-01 00:00:00'"),
+    "durations": (pd.to_timedelta(range(6), unit="s"), "'0 days 00:00:00'"),
+    "lists": ([[1, 2]] * 6, r"'\[1 2\]'"),
+    "nothing": ([None] * 6, "'nothing'"),
+}
+
+
+def test_parquet_tables_are_checked_like_text(tmp_path):
+    found = tables.read(parquet(tmp_path, GOOD_FRAME), ["y"])
+    pd.testing.assert_frame_equal(
+        found.numbers.reset_index(drop=True), GOOD_FRAME.astype(float), check_dtype=True
+    )
+    assert list(found.numbers.index) == [2, 3, 4, 5, 6, 7]
+    assert found.notes == ()
+    gaps = GOOD_FRAME.assign(y=[0, 1, np.nan, 3, np.inf, 5], a=pd.array([None, *range(5)], "Int64"))
+    with pytest.raises(
+        TableError, match=r"line 2, column 'a'.*missing.* 2 more cells: line 4, col"
+    ):
+        read(parquet(tmp_path, gaps), ["y"])
+    with pytest.raises(TableError, match="0 rows of data; at least 5 rows are needed"):
+        read(parquet(tmp_path, GOOD_FRAME[:0]), ["y"])
+    with pytest.raises(TableError, match="has no columns"):
+        read(parquet(tmp_path, pd.DataFrame()), ["y"])
+    with pytest.raises(TableError, match=r"no column 'Y'; did you mean 'y'\?"):
+        read(parquet(tmp_path, GOOD_FRAME), ["Y"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_every_kind_are_read_from_parquet(tmp_path, kind):
+    frame = GOOD_FRAME.assign(a=KINDS[kind])
+    found = read(parquet(tmp_path, frame), ["y"])["a"]
+    assert found.dtype == float
+    assert found.tolist() == [float(v) for v in KINDS[kind]]
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_columns_of_parquet_that_are_no_numbers_are_named(tmp_path, kind):
+    values, example = NO_NUMBERS[kind]
+    path = parquet(tmp_path, GOOD_FRAME.assign(a=values))
+    with pytest.raises(
+        TableError, match=rf"in 1 column: 'a' \(such as {example}\); .*--exclude a$"
+    ):
+        read(path, ["y"])
+    assert list(read(path, ["y"], exclude=["a"])) == ["flag", "y"]
+    with pytest.raises(TableError, match=r"\)$"):
+        read(path, ["y"], ["a"])
+
+
+def test_row_groups_and_an_index_make_no_difference(tmp_path):
+    many = pd.DataFrame({"a": np.arange(1000.0), "y": np.arange(1000.0)})
+    path = tmp_path / "t.parquet"
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    many.to_parquet(path, row_group_size=70)
+    np.testing.assert_array_equal(read(path, ["y"])["a"], many["a"])
+    labelled = GOOD_FRAME.set_axis(list("uvwxyz"))
+    assert list(read(parquet(tmp_path, labelled), ["y"])) == ["a", "flag", "y"]
+    path = parquet(tmp_path, GOOD_FRAME.set_index("a"))
+    found = tables.read(path, ["y"], whole=True)
+    assert list(found.numbers) == ["flag", "y"]
+    assert list(found.whole) == ["a", "flag", "y"]
+    assert found.notes == (f"{path}: the index 'a' is left out; --features can ask for it.",)
+    assert list(read(path, ["y"], ["a"])) == ["a", "y"]
+    assert list(read(path, ["a"])) == ["flag", "y", "a"]
+
+
+def test_what_is_no_parquet_file_is_told_in_one_line(tmp_path):
+    whole = parquet(tmp_path, GOOD_FRAME).read_bytes()
+    for broken in (whole[: len(whole) // 2], whole[:40] + bytes(20) + whole[60:], b"a,y\n1,2\n"):
+        with pytest.raises(TableError, match="not a Parquet file that can be read: ") as caught:
+            read(write(tmp_path, broken, "b.parquet"), ["y"])
+        assert len(str(caught.value).splitlines()) == 1
+    assert read(write(tmp_path, whole, "t.dat"), ["y"]).shape == (6, 3)

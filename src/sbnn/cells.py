@@ -122,13 +122,12 @@ def check_text(path: Path, text: Mapping[str, list[str]]) -> None:
         if filled and not any(number):
             words[name] = filled[0].strip()[:20]
     if words:
-        refuse_text(path, "text, not numbers,", words, "such as {!r}")
+        refuse_text(path, "text, not numbers,", words)
 
 
-def refuse_text(
-    path: Path, what: str, words: Mapping[str, object], example: str, hint: bool = True
-) -> None:
-    shown = [f"{n!r} ({example.format(w)})" for n, w in itertools.islice(words.items(), 8)]
+def refuse_text(path: Path, what: str, words: Mapping[str, str], hint: bool = True) -> None:
+    """Name columns that hold no numbers, each with an example."""
+    shown = [f"{n!r} (such as {w!r})" for n, w in itertools.islice(words.items(), 8)]
     rest = f" and {len(words) - 8} more" if len(words) > 8 else ""
     todo = f"; leave out what is no input with {exclude_options(list(words))}" if hint else ""
     raise TableError(

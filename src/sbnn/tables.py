@@ -7,6 +7,7 @@ import csv
 import io
 import itertools
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -264,25 +265,38 @@ def _read_parquet(path: Path, data: bytes, targets, features, exclude, whole: bo
     import pandas as pd
 
     found = _parquet(path, data)
+    # A named index of pandas is a column of the file, but none to predict from unless asked for.
+    index = [str(name) for name in found.index.names if name is not None]
+    found = found.reset_index() if index else found
     header = [str(name) for name in found.columns]
+    if not header:
+        raise TableError(f"{path} has no columns.")
     found.columns = pd.Index(header)
     check_header(path, header, numeric_names=True)
+    exclude = [*exclude, *(name for name in index if features is None and name not in targets)]
     inputs = select(path, header, targets, features, exclude)
     if features is None:
         inputs, _ = without_unnamed(path, header, inputs)
     # As if it had been a CSV: the first row of data is line 2.
     found.index = pd.RangeIndex(2, len(found) + 2, name="line")
-    frame = found[[*inputs, *targets]]
-    kinds = frame.dtypes
-    words = {n: kinds[n] for n in frame if not pd.api.types.is_numeric_dtype(kinds[n])}
+    values, words = {}, {}
+    for name in [*inputs, *targets]:
+        column = found[name]
+        filled = column.dropna()
+        numeric = pd.api.types.is_numeric_dtype(column.dtype)
+        if numeric or (len(filled) and filled.map(lambda v: isinstance(v, Decimal)).all()):
+            values[name] = column.to_numpy(dtype=float, na_value=np.nan)
+        else:
+            words[name] = str(filled.iloc[0])[:20] if len(filled) else "nothing"
     if words:
         asked = features is not None or bool(set(words) & set(targets))
-        refuse_text(path, "not numbers", words, "{}", hint=not asked)
-    values = {n: frame[n].to_numpy(dtype=float, na_value=np.nan) for n in frame.columns}
+        refuse_text(path, "text or others, not numbers,", words, hint=not asked)
     wrong = {n: np.flatnonzero(~np.isfinite(v)).tolist() for n, v in values.items()}
     wrong = {n: rows for n, rows in wrong.items() if rows}
     if wrong:
         name, k = first(wrong)
-        refuse(path, wrong, list(frame.index), fault("nan" if np.isnan(values[name][k]) else "inf"))
-    numeric = pd.DataFrame(values, index=frame.index, columns=frame.columns)
-    return Table(numeric, found if whole else None, ",", False, ())
+        refuse(path, wrong, list(found.index), fault("nan" if np.isnan(values[name][k]) else "inf"))
+    frame = pd.DataFrame(values, index=found.index, columns=[*inputs, *targets])
+    left = [name for name in index if name not in frame]
+    note = f"{path}: the index {', '.join(map(repr, left))} is left out; --features can ask for it."
+    return Table(frame, found if whole else None, ",", False, (note,) if left else ())
