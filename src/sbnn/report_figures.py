@@ -112,8 +112,8 @@ def curves(fitted: Fit) -> list[Shown]:
         _label(ax, xlabel=name, ylabel=target)
         ax.legend(frameon=False, fontsize=9)
         text = (
-            "Mean; the dark band holds the function with 95 % probability (the model's own "
-            "uncertainty), the light one new observations: function and noise together. Dotted "
+            "Mean; the inner band holds the function with 95 % probability (the model's own "
+            "uncertainty), the outer one new observations: function and noise together. Dotted "
             "lines: where the data end."
         )
         out.append(embed(figure, f"{target} as a function of {name}", text))
@@ -239,12 +239,12 @@ def pairs(fitted: Fit) -> Shown | None:
         best = posterior.best
         if best.precision is None or len(best.active) < 2:
             return None
-        draws = np.repeat(best.phi[:, None], 1500, axis=1)
-        draws[best.active] += best.precision.draw(np.random.default_rng(0), 1500)
+        draws = np.repeat(best.phi[:, None], 6000, axis=1)
+        draws[best.active] += best.precision.draw(np.random.default_rng(0), 6000)
         phi = draws.T
     else:
         phi = posterior.representatives
-    varied = np.flatnonzero(phi.std(axis=0) > 0)
+    varied = np.flatnonzero((phi.std(axis=0) > 0) & ~posterior.pruned)
     top = np.sort(varied[np.argsort(-gamma[varied], kind="stable")][:N_PAIRS])
     if len(top) < 2:
         return None
