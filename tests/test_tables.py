@@ -212,7 +212,7 @@ def test_pipes_are_read(tmp_path):
 
 def test_line_ends_quotes_and_blank_lines_are_as_csv_has_them(tmp_path):
     for end in ("\n", "\r\n", "\r"):
-        text = '\n"a\nb" ,"say ""y"""\n\n' + "1e5,2\n +1.,-.5\n\n" * 3
+        text = '\n"a\nb" ,"say ""y"""\n\n' + "1e5,2\n +1.,-.5\n\n,\n , ,\n" * 3
         frame = read(write(tmp_path, text.replace("\n", end)), ['say "y"'])
         assert list(frame) == [f"a{end}b", 'say "y"']
         assert frame.iloc[:2].to_numpy().tolist() == [[1e5, 2.0], [1.0, -0.5]]
@@ -227,6 +227,9 @@ def test_a_misspelt_file_is_answered_with_the_nearest(tmp_path):
         read(tmp_path / "data1.csv", ["y"])
     with pytest.raises(TableError, match=r"does not exist\.$"):
         read(tmp_path / "nothing" / "data1.csv", ["y"])
+    (tmp_path / "data1.csv").symlink_to("gone.csv")
+    with pytest.raises(TableError, match=r"data1\.csv is a link to a file that does not exist\.$"):
+        read(tmp_path / "data1.csv", ["y"])
 
 
 def test_all_columns_that_are_not_there_are_named_at_once(tmp_path):
@@ -262,6 +265,7 @@ BAD = {
     "thousands and decimals": ("a;y\n1.234,5;2\n", r"column 'a': '1.234,5' has a comma"),
     "perhaps thousands": ("a\ty\n1,234\t2\n", r"column 'a': '1,234' has a comma"),
     "thousands": ("a,y\n1_000,2\n" + GOOD, r"line 2, column 'a': '1_000' is not a number"),
+    "spaces": ("a b y\n" + "1 2 3\n" * 6, r"no column 'y'; it has one, 'a b y': separate cells"),
     "twice": ("y,y\n" + GOOD, r"line 1, column 2: the name 'y' is there twice"),
     "unnamed": (",y\n" + GOOD[4:] * 2, r"column 1 has no name"),
     "only the target": ("y\n1\n2\n", "nothing to predict from"),
@@ -271,7 +275,9 @@ BAD = {
     "utf-32": ("a,y\n1,2\n".encode("utf-32"), "data.csv"),
     "binary": (b"\x00\x01\x02", "not a text table"),
     "nul": ("a,y\n" + GOOD * 1000 + "1\0,2\n", "not a text table"),
-    "too large": ("a,y\n" + GOOD + "-1e309,2\n", "'-1e309' is too large; the largest"),
+    "too large": ("a,y\n" + GOOD + "-1e309,2\n", "'-1e309' is too large, as all above"),
+    "too large to square": ("a,y\n" + GOOD + "1,1e151\n", r"line 8, column 'y': '1e151' is too la"),
+    "too small to square": ("a,y\n" + "1,0\n" * 6 + "1,1e-160\n", "column 'y' varies by 1e-160"),
     "hexadecimal": ("a,y\n" + GOOD + "0x10,2\n", "'0x10' is not a number"),
     "a million columns": (
         ",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n",
@@ -356,6 +362,8 @@ def test_parquet_tables_are_checked_like_text(tmp_path):
     )
     assert list(found.numbers.index) == [2, 3, 4, 5, 6, 7]
     assert found.notes == ()
+    with pytest.raises(TableError, match="line 7, column 'a': '-1e\\+151' is too large"):
+        read(parquet(tmp_path, GOOD_FRAME.assign(a=[0.0] * 5 + [-1e151])), ["y"])
     gaps = GOOD_FRAME.assign(y=[0, 1, np.nan, 3, np.inf, 5], a=pd.array([None, *range(5)], "Int64"))
     with pytest.raises(
         TableError, match=r"line 2, column 'a'.*missing.* 2 more cells: line 4, col"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from sbnn.formats import plural
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
 HINT = "; correct it, or leave the column out with --exclude"
 MORE = 3
+# Scores are made of squares, and these must neither be infinite nor vanish.
+LARGEST, SMALLEST = 1e150, 1e-150
 
 
 def numbers(
@@ -34,7 +35,7 @@ def numbers(
         for k, cell in enumerate(cells):
             try:
                 values[k] = float(cell.replace(",", ".", 1) if comma else cell)
-                if not math.isfinite(values[k]) or "_" in cell:
+                if not abs(values[k]) <= LARGEST or "_" in cell:
                     bad.append(k)
             except ValueError:
                 bad.append(k)
@@ -73,6 +74,16 @@ def more(n: int, places: str, what: str = "cell") -> str:
     )
 
 
+def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    """Refuse targets that vary so little that the squares vanish."""
+    for name, values in columns.items():
+        if len(values) and 0 < np.ptp(values) < SMALLEST:
+            raise TableError(
+                f"{path}, column {name!r} varies by {np.ptp(values):.2g} only; give it in another "
+                "unit: squares of numbers below 1e-150 are lost."
+            )
+
+
 def fault(cell: str, hint: str = "") -> str:
     """What is wrong with a cell that is no finite number."""
     text = cell.strip()
@@ -88,7 +99,7 @@ def fault(cell: str, hint: str = "") -> str:
         )
     shown = text if len(text) <= 40 else text[:37] + "…"
     if is_number(text) and "_" not in text:
-        return f"{shown!r} is too large; the largest number is about 1.8e308."
+        return f"{shown!r} is too large, as all above 1e150; give the column in another unit."
     return f"{shown!r} is not a number{hint}."
 
 

@@ -138,6 +138,8 @@ def _known(unknown: list[str], header: list[str]) -> str:
     few = header if len(header) <= 8 else header[:5]
     if meant and len(few) < len(header):
         return out
+    if len(header) == 1 and " " in header[0]:
+        return f"{out}; it has one, {header[0]!r}: separate cells by commas, semicolons or tabs."
     which = "" if len(few) == len(header) else f"{len(header):,} columns, the first "
     return f"{out}{' It' if meant else '; it'} has {which}{', '.join(map(repr, few))}."
 

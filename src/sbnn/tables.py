@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sbnn.cells import (
+    LARGEST,
     MORE,
+    check_spread,
     check_text,
     decimal_comma,
     fault,
@@ -77,6 +79,7 @@ def read(
     data = _bytes(path)
     reader = _read_parquet if _is_parquet(path, data) else _read_text
     table = reader(path, data, targets, features, exclude, whole)
+    check_spread(path, {name: table.numbers[name].to_numpy() for name in targets})
     n = len(table.numbers)
     if n < min_rows:
         needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
@@ -100,6 +103,8 @@ def _bytes(path: Path) -> bytes:
         raise TableError(f"{path} is a folder; give a CSV, TSV or Parquet file.")
     if path.is_char_device() or path.is_block_device():
         raise TableError(f"{path} is a device; give a CSV, TSV or Parquet file.")
+    if path.is_symlink() and not path.exists():
+        raise TableError(f"{path} is a link to a file that does not exist.")
     if not path.exists():
         raise TableError(f"{path} does not exist{near(path) or '.'}")
     try:
@@ -115,7 +120,7 @@ def near(path: Path, folders: bool = False) -> str:
     """A question that names what is called nearly so in the same folder; "" without any."""
     try:
         here = itertools.islice(path.parent.iterdir(), 5000)
-        names = [p.name for p in here if p.is_dir() == folders]
+        names = [p.name for p in here if p.exists() and p.is_dir() == folders]
     except OSError:
         return ""
     found = nearest(path.name, names)
@@ -197,17 +202,18 @@ def _read_rows(path: Path, text: _Text, targets, features, exclude, whole: bool)
 
 
 def _cells(path: Path, text: _Text) -> tuple[list[int], list[list[str]]]:
-    """Rows that are not blank, and the lines they end on; all must be as long as the header."""
+    """Rows with anything in them, and the lines they end on; all as long as the header."""
     lines: list[int] = []
     cells: list[list[str]] = []
     wrong: list[tuple[int, list[str]]] = []
     width = len(text.names)
     with _csv_errors(path, text.rows):
         for row in text.rows:
+            if not any(map(str.strip, row)):
+                continue
             if len(row) != width:
-                if len(row) > 1 or (row and row[0].strip()):
-                    wrong.append((text.rows.line_num, row))
-            elif width > 1 or row[0].strip():
+                wrong.append((text.rows.line_num, row))
+            else:
                 cells.append(row)
                 lines.append(text.rows.line_num)
     if wrong:
@@ -291,11 +297,11 @@ def _read_parquet(path: Path, data: bytes, targets, features, exclude, whole: bo
     if words:
         asked = features is not None or bool(set(words) & set(targets))
         refuse_text(path, "text or others, not numbers,", words, hint=not asked)
-    wrong = {n: np.flatnonzero(~np.isfinite(v)).tolist() for n, v in values.items()}
+    wrong = {n: np.flatnonzero(~(np.abs(v) <= LARGEST)).tolist() for n, v in values.items()}
     wrong = {n: rows for n, rows in wrong.items() if rows}
     if wrong:
         name, k = first(wrong)
-        refuse(path, wrong, list(found.index), fault("nan" if np.isnan(values[name][k]) else "inf"))
+        refuse(path, wrong, list(found.index), fault(str(values[name][k])))
     frame = pd.DataFrame(values, index=found.index, columns=[*inputs, *targets])
     left = [name for name in index if name not in frame]
     note = f"{path}: the index {', '.join(map(repr, left))} is left out; --features can ask for it."
