@@ -302,6 +302,10 @@ def test_missing_files_and_folders_are_refused(tmp_path):
         read(tmp_path / "none.csv", ["y"])
     with pytest.raises(TableError, match="is a folder"):
         read(tmp_path, ["y"])
+    with pytest.raises(TableError, match="cannot be read: File name too long"):
+        read(tmp_path / ("x" * 300), ["y"])
+    with pytest.raises(TableError, match="is a device"):
+        read("/dev/zero", ["y"])
 
 
 def test_a_misspelt_column_of_many_is_answered_with_the_nearest(tmp_path):

@@ -99,15 +99,15 @@ def columns(path: str | Path) -> list[str]:
 
 def _bytes(path: Path) -> bytes:
     """What a file holds; read once, for it may be a pipe."""
-    if path.is_dir():
-        raise TableError(f"{path} is a folder; give a CSV, TSV or Parquet file.")
-    if path.is_char_device() or path.is_block_device():
-        raise TableError(f"{path} is a device; give a CSV, TSV or Parquet file.")
-    if path.is_symlink() and not path.exists():
-        raise TableError(f"{path} is a link to a file that does not exist.")
-    if not path.exists():
-        raise TableError(f"{path} does not exist{near(path) or '.'}")
     try:
+        if path.is_dir():
+            raise TableError(f"{path} is a folder; give a CSV, TSV or Parquet file.")
+        if path.is_char_device() or path.is_block_device():
+            raise TableError(f"{path} is a device; give a CSV, TSV or Parquet file.")
+        if path.is_symlink() and not path.exists():
+            raise TableError(f"{path} is a link to a file that does not exist.")
+        if not path.exists():
+            raise TableError(f"{path} does not exist{near(path) or '.'}")
         data = path.read_bytes()
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from error
