@@ -25,7 +25,7 @@ paper: venv
 
 test: venv
 	-@$(BIN)/python tests/browser.py
-	$(BIN)/python -m pytest --cov=sbnn --cov-report=term-missing:skip-covered --cov-fail-under=90
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov=sbnn --cov-report=term-missing:skip-covered --cov-fail-under=90
 
 test-slow: venv
 	$(BIN)/python -m pytest -m slow
