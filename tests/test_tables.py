@@ -192,6 +192,7 @@ def test_excel_s_own_encodings_are_read(tmp_path):
         data = ("\ufeff" + text.replace(";", "\t").replace("\n", "\r\n")).encode(encoding)
         assert list(read(write(tmp_path, data), ["y"])) == ["größe", "straße €", "y"]
     assert tables.read(write(tmp_path, text.encode()), ["y"]).notes[0].endswith("one and a half).")
+    assert list(read(write(tmp_path, "PK,y\n" + GOOD), ["y"])) == ["PK", "y"]  # not a zip file
 
 
 @pytest.mark.parametrize(("end", "line"), [("\n", 3), ("\r\n", 3), ("\r", 3)])
@@ -272,7 +273,8 @@ BAD = {
     "no encoding": (b"a,y\n1,2\n\xe9\x81,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
     "garbage": (b"a,y\n1,2\n\xe9\x02,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
     "half of utf-16": ("a,y\n1,2\n".encode("utf-16")[:-1], "begins as UTF-16 text, but is not"),
-    "utf-32": ("a,y\n1,2\n".encode("utf-32"), "data.csv"),
+    "utf-32": ("a,y\n1,2\n".encode("utf-32"), "begins as UTF-16 text, but is not"),
+    "zipped": (b"PK\x03\x04\x14\x00\x00\x00a,y\n1,2\n", "not a text table"),
     "binary": (b"\x00\x01\x02", "not a text table"),
     "nul": ("a,y\n" + GOOD * 1000 + "1\0,2\n", "not a text table"),
     "too large": ("a,y\n" + GOOD + "-1e309,2\n", "'-1e309' is too large, as all above"),

@@ -27,7 +27,7 @@ from sbnn.cells import (
     refuse_text,
 )
 from sbnn.columns import TableError, check_header, nearest, select, without_unnamed
-from sbnn.encodings import decode
+from sbnn.encodings import encoding
 from sbnn.formats import plural
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def columns(path: str | Path) -> list[str]:
     data = _bytes(path)
     if _is_parquet(path, data):
         return [str(name) for name in _parquet(path, data).columns]
-    text, _ = decode(path, data)
-    return [name for name in _open(path, text).names if name]
+    return [name for name in _open(path, data, encoding(path, data)[0]).names if name]
 
 
 def _bytes(path: Path) -> bytes:
@@ -143,9 +142,10 @@ class _Text(NamedTuple):
     names: list[str]
 
 
-def _open(path: Path, text: str) -> _Text:
-    separator = _separator(path, text)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+def _open(path: Path, data: bytes, codec: str) -> _Text:
+    lines = lambda: io.TextIOWrapper(io.BytesIO(data), encoding=codec, newline="")
+    separator = _separator(path, list(itertools.islice(lines(), 20)))
+    rows = csv.reader(lines(), delimiter=separator)
     with _csv_errors(path, rows):
         header = next((row for row in rows if any(cell.strip() for cell in row)), [])
     names = [name.strip() for name in header]
@@ -162,9 +162,9 @@ def _csv_errors(path: Path, rows) -> Iterator[None]:
 
 
 def _read_text(path: Path, data: bytes, targets, features, exclude, whole: bool) -> Table:
-    text, note = decode(path, data)
+    codec, note = encoding(path, data)
     try:
-        table = _read_rows(path, _open(path, text), targets, features, exclude, whole)
+        table = _read_rows(path, _open(path, data, codec), targets, features, exclude, whole)
     except TableError as error:
         raise TableError(f"{error} ({note})" if note else str(error)) from error
     return table._replace(notes=(note, *table.notes)) if note else table
@@ -231,14 +231,13 @@ def _cells(path: Path, text: _Text) -> tuple[list[int], list[list[str]]]:
     return lines, cells
 
 
-def _separator(path: Path, text: str) -> str:
+def _separator(path: Path, lines: list[str]) -> str:
     """The separator that splits header and first row alike.
 
     In a tie the comma comes last: it also stands in names and numbers.
     """
     if is_tsv(path):
         return "\t"
-    lines = list(itertools.islice(io.StringIO(text, newline=""), 20))
 
     def cells(separator: str) -> list[int]:
         rows = (row for row in csv.reader(lines, delimiter=separator) if any(map(str.strip, row)))
