@@ -659,3 +659,19 @@ def test_inputs_that_say_the_same_are_told_with_the_fit(known, place, instant, m
     monkeypatch.setattr(folder, "fit", lambda *args: known)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
     assert "are the same" not in out
+
+
+def test_what_may_not_be_read_is_told_in_one_line(fitted, place, monkeypatch):
+    """As a user without the right: for the superuser every file is readable."""
+    out, _ = fitted
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK and real(path, mode))
+
+    def forbidden(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(tables.Path, "read_bytes", forbidden)
+    data = place / "data.csv"
+    for command in (["fit", data, "--target", "y"], ["fit", data], ["predict", out, data]):
+        told = run(*command, code=2).stderr.splitlines()
+        assert told == [f"sbnn: {data} cannot be read: Permission denied."]

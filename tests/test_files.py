@@ -67,6 +67,12 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_links_to_it(tmp_path,
     assert mode(path) == 0o640
 
 
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        write_text(tmp_path / "nowhere" / "a.txt", "text")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "a.txt")
+
+
 def test_long_names_and_line_ends_are_kept(tmp_path):
     path = tmp_path / ("é" * 125 + ".txt")
     write_text(path, "a\r\nb\n")

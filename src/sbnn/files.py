@@ -27,6 +27,10 @@ def whole_file(path: str | os.PathLike) -> Iterator[Path]:
         if path.exists():
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename == str(temporary):  # a name that nobody gave
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

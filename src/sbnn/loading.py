@@ -47,6 +47,8 @@ def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
             tree = opened.load()
         metadata = json.loads(tree.attrs["sbnn"]) if "sbnn" in tree.attrs else None
         found = int(tree.attrs.get("sbnn_format", -1))
+    except PermissionError:
+        raise PermissionError(f"No right to read {str(path)!r}.") from None
     except Exception as error:
         raise ValueError(
             f"{str(path)!r} is not a readable sbnn result (damaged, truncated or of another "

@@ -14,11 +14,15 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA.csv",
+        readable=False,  # what cannot be read is told below, in one line
         help="Table of numbers: CSV, TSV or Parquet; names of the columns on the first line.",
     ),
 ]
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Folder that 'sbnn fit' wrote, with --out.")
+    Path,
+    typer.Argument(
+        metavar="FOLDER", readable=False, help="Folder that 'sbnn fit' wrote, with --out."
+    ),
 ]
 Target = Annotated[
     list[str] | None,
