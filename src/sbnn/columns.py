@@ -81,6 +81,7 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
 def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
     """Names as they are, or "a,b" → a, b; a name with a comma may stand in quotation marks."""
     out: list[str] = []
+    with_commas = [name for name in known if "," in name]
     for value in values:
         if value in known:
             out.append(value)
@@ -88,7 +89,9 @@ def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
         names = [name.strip() for name in next(csv.reader([value], skipinitialspace=True), [])]
         if not names or "" in names:
             raise TableError(f"{option} takes names of columns, as a,b,c; got {value!r}.")
-        out += names if known.intersection(names) else [value]
+        # one name with a comma, misspelt, or several names?
+        one = not known.intersection(names) and nearest(value, with_commas) is not None
+        out += [value] if one else names
     return out
 
 
