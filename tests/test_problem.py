@@ -317,6 +317,12 @@ def test_a_jax_function_that_cannot_be_traced_is_warned_of():
         message = f"`names` has {told}, but the function takes 3 parameters; give one name for each"
         with pytest.raises(ValueError, match=message):
             sbnn.Problem(three, names=names, priors=dict.fromkeys(names, Normal()))
+    if hasattr(jax.config, "jax_check_static_indices"):
+        with pytest.raises(ValueError, match="2 names, but the function takes 5 parameters"):
+            sbnn.Problem(lambda theta: -(theta[0] ** 2) - theta[4], ["a", "b"], flat)
+        assert not jax.config.jax_check_static_indices
+    beyond = sbnn.Problem(lambda theta: -(theta[0] ** 2) * jnp.arange(3.0)[7], ["a", "b"], flat)
+    assert not beyond.black_box  # another array's end is none of ours
     with pytest.raises(ValueError, match="2 names, but the function takes 3 parameters"):
         sbnn.Problem.from_model(three, np.zeros(3), names=["a", "b"], priors=flat, noise_std=1.0)
     with pytest.warns(UserWarning, match="cannot trace it"):

@@ -418,6 +418,7 @@ def test_row_groups_and_an_index_make_no_difference(tmp_path):
     assert list(found.whole) == ["a", "flag", "y"]
     assert found.notes == (f"{path}: the index 'a' is left out; --features can ask for it.",)
     assert list(read(path, ["y"], ["a"])) == ["a", "y"]
+    assert tables.read(path, ["y"], ["flag"]).notes == ()
     assert list(read(path, ["a"])) == ["flag", "y", "a"]
 
 

@@ -67,12 +67,7 @@ def traced_shape(
         shape = shape_of(watched, n)
     except Exception as error:
         if _uses_jax(function or model):
-            expected = _another_count(model, n)
-            if expected is not None:
-                raise ValueError(
-                    f"`names` has {plural(n, 'name')}, but the function takes "
-                    f"{plural(expected, 'parameter')}; give one name for each."
-                ) from None
+            _refuse_count(n, _another_count(model, n))
             reason = (str(error).strip() or "no message").splitlines()[0]
             warnings.warn(
                 f"The function uses JAX, but JAX cannot trace it with {n} parameters "
@@ -81,7 +76,38 @@ def traced_shape(
                 stacklevel=4,
             )
         return None
-    return shape if traced else None
+    if not traced:
+        return None
+    if not _reads_within(model, n):
+        _refuse_count(n, next((m for m in range(n + 1, n + 60) if _reads_within(model, m)), None))
+    return shape
+
+
+def _refuse_count(n: int, expected: int | None) -> None:
+    if expected is not None:
+        raise ValueError(
+            f"`names` has {plural(n, 'name')}, but the function takes "
+            f"{plural(expected, 'parameter')}; give one name for each."
+        ) from None
+
+
+def _reads_within(model: Callable, n: int) -> bool:
+    """Whether n parameters hold all that the function reads by number, as theta[2] does.
+
+    Beyond the end JAX quietly hands out the last one, unless it is told to look.
+    """
+    option = "jax_check_static_indices"
+    before = getattr(jax.config, option, None)
+    if before is None:  # an older JAX
+        return True
+    jax.config.update(option, True)
+    try:
+        shape_of(model, n)
+    except Exception:
+        return False
+    finally:
+        jax.config.update(option, before)
+    return True
 
 
 def _another_count(model: Callable, n: int) -> int | None:

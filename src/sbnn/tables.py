@@ -302,6 +302,6 @@ def _read_parquet(path: Path, data: bytes, targets, features, exclude, whole: bo
         name, k = first(wrong)
         refuse(path, wrong, list(found.index), fault(str(values[name][k])))
     frame = pd.DataFrame(values, index=found.index, columns=[*inputs, *targets])
-    left = [name for name in index if name not in frame]
+    left = [name for name in index if features is None and name not in frame]
     note = f"{path}: the index {', '.join(map(repr, left))} is left out; --features can ask for it."
     return Table(frame, found if whole else None, ",", False, (note,) if left else ())
