@@ -172,3 +172,11 @@ def test_a_saved_estimator_is_replaced_only_when_asked(fitted, tmp_path):
     assert path.read_bytes() == before
     model.save(path, overwrite=True)
     assert sbnn.load(path).n_parameters_kept_ == model.n_parameters_kept_
+
+
+def test_an_estimator_is_not_saved_under_another_ending(fitted, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"NetCDF file; give a name that ends in \.nc, not '\.pkl'"
+    ):
+        fitted[0].save(tmp_path / "model.pkl")
+    assert list(tmp_path.iterdir()) == []

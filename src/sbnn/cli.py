@@ -240,7 +240,11 @@ def compare(
     noise_std: NoiseStd = None,
     folds: Annotated[
         int,
-        typer.Option(min=2, metavar="NUMBER", help="Parts of the rows, each left out once."),
+        typer.Option(
+            min=2,
+            metavar="NUMBER",
+            help="Parts of the rows, each left out once; as many as rows leave out one by one.",
+        ),
     ] = 5,
     seed: Seed = 0,
     out: Annotated[
