@@ -280,13 +280,17 @@ def optimisation(fitted: Fit) -> Shown | None:
         what = "Evidence over the iterations of the best optimum"
     else:
         history = np.array([s["log_evidence"] for s in run.get("refine", [])])
-        text = "As estimated on the way to the optimum. Dashed: the exact one, computed there."
+        text = (
+            "As estimated on the way by draws that are carried along, by and by too high; steps "
+            "down are parameters taken out on trial, and fresh draws. Dashed: the exact evidence "
+            "at the optimum, by which the answer is judged."
+        )
         what = "Evidence over the steps of the refinement"
     if len(history) < 2:
         return None
-    # The first iterations lead up from a random start, far below all others.
+    # Laplace's first iterations lead up from a random start, far below all others.
     usual, high = np.quantile(history, 0.1), history.max()
-    first = int(np.argmax(history >= usual))
+    first = 0 if run else int(np.argmax(history >= usual))
     low = max(history[first:].min(), usual - 2 * (high - usual))
     figure = _figure(figsize=(7, 3))
     ax = figure.add_subplot()

@@ -157,7 +157,7 @@ class Steps:
         left = self.clock.left(stage.beta)
         if stage.beta >= 1:
             self.clock = None
-        return f"sampling, {100 * fraction(stage.beta):.0f} % done{f', {left}' if left else ''}"
+        return f"sampling, {int(100 * fraction(stage.beta))} % done{f', {left}' if left else ''}"
 
     def event(self, text: str) -> None:
         self.step(f"{text}, {duration(time.perf_counter() - self.started)} so far")
