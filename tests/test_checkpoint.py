@@ -599,3 +599,13 @@ def test_numbers_come_back_as_they_were(tmp_path):
         assert read[name].dtype == array.dtype
         assert read[name].tobytes() == array.tobytes()
     assert Checkpoint(None).part("a").read() is None
+
+
+def test_what_a_killed_process_left_unfinished_is_removed(tmp_path, uninterrupted):
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / ".call.sbnn.1234.unfinished").write_bytes(b"half")
+    assert same(worker.call("standard", "compiled", folder), uninterrupted("standard", "compiled"))
+    (folder / ".result.nc.5678.unfinished").write_bytes(b"half")
+    assert same(worker.call("standard", "compiled", folder), uninterrupted("standard", "compiled"))
+    assert sorted(p.name for p in folder.iterdir()) == ["call.sbnn", "result.nc"]
