@@ -142,8 +142,11 @@ def test_separator_and_decimal_comma_of_the_new_table_are_those_of_the_predictio
     (place / "points.csv").write_text("a,b\n0.50,0.25\n1,0\n")
     points = pd.read_csv(io.StringIO(run("predict", out, place / "points.csv").stdout))
     (place / "german.csv").write_bytes("Größe;a;b\n1;0,50;0,25\n2;1;0\n".encode("cp1252"))
-    result = run("predict", out, place / "german.csv", "--out", place / "german-out.csv")
-    assert "not UTF-8 (byte 0xf6 on line 1)" in result.stderr
+    result = run("predict", out, place / "german.csv", code=2)
+    assert "not UTF-8 text (byte 0xf6 on line 1)" in result.stderr
+    assert "or add --encoding cp1252" in result.stderr
+    given = ("--encoding", "cp1252", "--out", place / "german-out.csv")
+    run("predict", out, place / "german.csv", *given)
     text = (place / "german-out.csv").read_bytes().decode("utf-8")
     assert "\n1;0,50;0,25;" in text
     assert "." not in text

@@ -179,26 +179,42 @@ def test_another_column_without_a_name_is_refused_unless_excluded(tmp_path, inde
     assert list(read(trailing, ["y"], exclude=[""])) == ["a", "y"]
 
 
-def test_excel_s_own_encodings_are_read(tmp_path):
+def test_other_encodings_are_proposed_and_read_when_asked_for(tmp_path):
     text = "größe;straße €;y\n" + "1,5;2;3\n" * 4 + "2,5;1;1\n"
-    found = tables.read(write(tmp_path, text.encode("cp1252")), ["y"])
+    path = write(tmp_path, text.encode("cp1252"))
+    for of in (tables.columns, lambda path: tables.read(path, ["y"])):
+        with pytest.raises(TableError) as told:
+            of(path)
+        assert str(told.value) == (
+            f"{path} is not UTF-8 text (byte 0xf6 on line 1); save it as UTF-8 (in Excel: 'CSV "
+            "UTF-8'), or add --encoding cp1252 if that byte is meant to be 'ö'."
+        )
+    found = tables.read(path, ["y"], encoding="cp1252")
     assert list(found.numbers) == ["größe", "straße €", "y"]
-    assert found.notes[0] == (
-        f"{tmp_path / 'data.csv'} is not UTF-8 (byte 0xf6 on line 1); read as Windows-1252, where "
-        "that is 'ö'."
-    )
-    assert tables.columns(tmp_path / "data.csv") == ["größe", "straße €", "y"]
+    assert tables.columns(path, "cp1252") == ["größe", "straße €", "y"]
     for encoding in ("utf-16-le", "utf-16-be"):
         data = ("\ufeff" + text.replace(";", "\t").replace("\n", "\r\n")).encode(encoding)
-        assert list(read(write(tmp_path, data), ["y"])) == ["größe", "straße €", "y"]
-    assert tables.read(write(tmp_path, text.encode()), ["y"]).notes[0].endswith("one and a half).")
+        path = write(tmp_path, data)
+        with pytest.raises(TableError, match=r"UTF-16 text; .* or add --encoding utf-16"):
+            read(path, ["y"])
+        assert list(read(path, ["y"], encoding="utf-16")) == ["größe", "straße €", "y"]
+    with pytest.raises(TableError, match=r"not utf-8 text \(byte 0x8c"):
+        read(write(tmp_path, b"a,y\n1,\x8c\n"), ["y"], encoding="utf-8")
+    with pytest.raises(TableError, match="control characters when read as cp1252"):
+        read(write(tmp_path, b"a,y\n1,\x00\n"), ["y"], encoding="cp1252")
+    for unknown in ("klingon", "hex"):
+        with pytest.raises(TableError, match=f"--encoding '{unknown}' is not known"):
+            read(path, ["y"], encoding=unknown)
+    for codec in ("utf-8", "utf-8-sig", "UTF8"):  # with or without a mark in front
+        path = write(tmp_path, ("\ufeff" + text).encode())
+        assert list(read(path, ["y"], encoding=codec)) == ["größe", "straße €", "y"]
     assert list(read(write(tmp_path, "PK,y\n" + GOOD), ["y"])) == ["PK", "y"]  # not a zip file
 
 
 @pytest.mark.parametrize(("end", "line"), [("\n", 3), ("\r\n", 3), ("\r", 3)])
 def test_the_line_that_is_not_utf_8_is_counted(tmp_path, end, line):
     text = f"a,y{end}1,2{end}1,é{end}".encode("cp1252")
-    with pytest.raises(TableError, match=rf"'é' is not a number.*byte 0xe9 on line {line}\)"):
+    with pytest.raises(TableError, match=rf"byte 0xe9 on line {line}\).* meant to be 'é'"):
         read(write(tmp_path, text), ["y"])
 
 
@@ -272,8 +288,8 @@ BAD = {
     "only the target": ("y\n1\n2\n", "nothing to predict from"),
     "no encoding": (b"a,y\n1,2\n\xe9\x81,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
     "garbage": (b"a,y\n1,2\n\xe9\x02,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
-    "half of utf-16": ("a,y\n1,2\n".encode("utf-16")[:-1], "begins as UTF-16 text, but is not"),
-    "utf-32": ("a,y\n1,2\n".encode("utf-32"), "begins as UTF-16 text, but is not"),
+    "half of utf-16": ("a,y\n1,2\n".encode("utf-16")[:-1], "looks like UTF-16 text; save"),
+    "utf-32": ("a,y\n1,2\n".encode("utf-32"), "looks like UTF-16 text; save"),
     "zipped": (b"PK\x03\x04\x14\x00\x00\x00a,y\n1,2\n", "not a text table"),
     "binary": (b"\x00\x01\x02", "not a text table"),
     "nul": ("a,y\n" + GOOD * 1000 + "1\0,2\n", "not a text table"),

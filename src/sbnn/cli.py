@@ -18,6 +18,7 @@ from sbnn.jax_settings import use_cache, use_cores
 from sbnn.options import (
     Data,
     Debug,
+    Encoding,
     Exclude,
     Features,
     Folder,
@@ -70,6 +71,7 @@ def fit(
     target: Target = None,
     features: Features = None,
     exclude: Exclude = None,
+    encoding: Encoding = None,
     hidden: Hidden = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="One of the methods above.")] = "auto",
     noise_std: NoiseStd = None,
@@ -100,10 +102,10 @@ def fit(
 
         started = time.perf_counter()
         folder_path = out or Path(f"{data.stem}-fit")
-        targets = targets_of(data, target)
+        targets = targets_of(data, target, encoding)
         options = estimator_options(hidden, method, noise_std, seed, len(targets))
         outputs.check_folder(folder_path, force, outputs.FIT_FILES)
-        frame = read(data, targets, features, exclude)
+        frame = read(data, targets, features, exclude, encoding)
         from sbnn import files, folder, report
         from sbnn.report import verdict
         from sbnn.validation import feasible
@@ -156,6 +158,7 @@ def predict(
             help="CSV file to write, with tabs if it ends in .tsv; printed if not given.",
         ),
     ] = None,
+    encoding: Encoding = None,
     force: Force = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -183,7 +186,7 @@ def predict(
         )
 
         found = record(model)
-        table = tables.read(data, (), found["features"], min_rows=1, whole=True)
+        table = tables.read(data, (), found["features"], min_rows=1, whole=True, encoding=encoding)
         for note in table.notes:
             complain(note)
         frame = table.numbers
@@ -228,6 +231,7 @@ def compare(
     target: Target = None,
     features: Features = None,
     exclude: Exclude = None,
+    encoding: Encoding = None,
     hidden: Hidden = None,
     method: Annotated[
         list[str] | None,
@@ -262,11 +266,11 @@ def compare(
     with manners(debug):
         from sbnn import outputs
 
-        targets = targets_of(data, target)
+        targets = targets_of(data, target, encoding)
         options = estimator_options(hidden, "auto", noise_std, seed, len(targets))
         if out is not None:
             outputs.check_folder(out, force, outputs.COMPARISON_FILES)
-        frame = read(data, targets, features, exclude)
+        frame = read(data, targets, features, exclude, encoding)
         if folds > len(frame):
             raise UsageProblem(
                 f"--folds {folds} is more than the {len(frame)} rows of {data}; the most is "

@@ -1,4 +1,4 @@
-"""The encoding of a file: UTF-8, or what Excel writes instead of it."""
+"""The encoding of a file: UTF-8, or another one that is asked for."""
 
 from __future__ import annotations
 
@@ -13,30 +13,42 @@ CONTROL = frozenset(map(chr, range(32))) - set("\t\n\v\f\r\x1a")
 HELP = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
 
 
-def encoding(path: Path, data: bytes) -> tuple[str, str]:
-    """The encoding of a file's text, and what was guessed about it: "" where it is UTF-8.
+def codec_of(path: Path, data: bytes, wanted: str | None = None) -> str:
+    """The codec that reads a file's text; an error says what is wrong, and what may be asked for.
 
-    Bytes that are no UTF-8 are read as Windows-1252, which Excel writes as "CSV", unless they
-    are none of that either or hold control characters.
+    Without `wanted` it is UTF-8: other encodings can be told from it, but not from one another.
     """
-    if data[:2] in UTF_16:
-        if "\0" in data.decode("utf-16", errors="replace").replace("\ufffd", "\0"):
-            raise TableError(f"{path} begins as UTF-16 text, but is not; {HELP}.")
-        return "utf-16", ""
-    if b"\0" in data:
+    if wanted is None and data[:2] in UTF_16:
+        raise TableError(f"{path} looks like UTF-16 text; {HELP}, or add --encoding utf-16.")
+    if wanted is None and b"\0" in data:
         raise TableError(f"{path} is not a text table; export it as CSV first.")
+    codec = wanted or "utf-8"
     try:
-        data.decode("utf-8")
-        return "utf-8-sig", ""
+        text = data.decode(codec)
+    except LookupError:
+        raise TableError(
+            f"--encoding {codec!r} is not known; give one such as cp1252 or utf-16."
+        ) from None
     except UnicodeDecodeError as error:
-        at = error.start
-    line = len((data[:at] + b".").splitlines())
-    where = f"byte 0x{data[at]:02x} on line {line}"
+        where = f"byte 0x{data[error.start]:02x} on line {_line(data, error.start)}"
+        hint = "" if wanted else _hint(data, error.start)
+        name = "UTF-8" if wanted is None else wanted
+        raise TableError(f"{path} is not {name} text ({where}); {HELP}{hint}.") from error
+    if wanted is not None and not CONTROL.isdisjoint(text):
+        raise TableError(f"{path} holds control characters when read as {wanted}; {HELP}.")
+    return "utf-8-sig" if codecs.lookup(codec).name == "utf-8" else codec
+
+
+def _line(data: bytes, at: int) -> int:
+    return len((data[:at] + b".").splitlines())
+
+
+def _hint(data: bytes, at: int) -> str:
+    """Windows-1252 is what Excel writes as "CSV"; it is proposed where the file could be that."""
     try:
         text = data.decode("cp1252")
     except UnicodeDecodeError:
-        text = ""
-    if not text or not CONTROL.isdisjoint(text):
-        raise TableError(f"{path} is not UTF-8 text ({where}); {HELP}.")
-    sign = data[at : at + 1].decode("cp1252")
-    return "cp1252", f"{path} is not UTF-8 ({where}); read as Windows-1252, where that is '{sign}'."
+        return ""
+    if not CONTROL.isdisjoint(text):
+        return ""
+    return f", or add --encoding cp1252 if that byte is meant to be '{text[at]}'"

@@ -43,21 +43,20 @@ def curvatures(problem: Problem, phi: np.ndarray) -> np.ndarray:
     target = problem.target()
     phi = np.atleast_2d(phi)
     if isinstance(problem, NetworkProblem):
-        blocks = _gauss_newton(problem.network, phi, problem.x, problem.noise_of(phi))
-        n_extra = problem.n_parameters - problem.network.n_parameters
-        if n_extra:  # −E ∂² log p(D|φ) / ∂(log σ)² = 2 n
-            blocks = jnp.pad(blocks, ((0, 0), (0, n_extra), (0, n_extra)))
-            at = np.arange(problem.network.n_parameters, problem.n_parameters)
-            blocks = blocks.at[:, at, at].add(2.0 * len(problem.x))
+        d, n = problem.n_parameters, problem.network.n_parameters
+        noise = np.arange(n, d)
+        blocks = np.zeros((len(phi), d, d))
+        blocks[:, :n, :n] = _gauss_newton(problem.network, phi, problem.x, problem.noise_of(phi))
+        blocks[:, noise, noise] = 2.0 * len(problem.x)  # −E ∂² log p(D|φ) / ∂(log σ)²
     elif isinstance(problem.function, GaussianLikelihood):
         blocks = _information(problem.function, problem.data, phi)
     else:
         blocks = _positive_hessians(target.log_likelihood, target.data, phi)
     free = ~problem.ard
     if free.any():
-        prior = _prior_curvatures(target.prior, phi)
-        prior = jnp.where(jnp.isfinite(prior), jnp.maximum(prior, 0.0), 0.0)
-        blocks = blocks + jnp.where(np.outer(free, free), prior, 0.0)
+        prior = np.asarray(_prior_curvatures(target.prior, phi))
+        prior = np.where(np.isfinite(prior), np.maximum(prior, 0.0), 0.0)
+        blocks = blocks + np.where(np.outer(free, free), prior, 0.0)
     return np.asarray(blocks)
 
 

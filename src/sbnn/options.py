@@ -73,25 +73,31 @@ Seed = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Of DATA.csv, where it is not UTF-8; such as cp1252 or utf-16."
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-def targets_of(data: Path, target: list[str] | None) -> list[str]:
+def targets_of(data: Path, target: list[str] | None, encoding: str | None) -> list[str]:
     """The columns to predict; without any, the error tells which columns there are."""
     if target:
         return target
     from sbnn import tables
 
-    known = tables.columns(data)
+    known = tables.columns(data, encoding)
     shown = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
     raise UsageProblem(f"--target is missing: which column is to be predicted? {data} has {shown}.")
 
 
-def read(data: Path, targets: list[str], features, exclude):
+def read(data: Path, targets: list[str], features, exclude, encoding: str | None):
     """The numbers of a table; what was guessed about it is said."""
     from sbnn import tables
 
-    table = tables.read(data, targets, features or None, exclude or ())
+    table = tables.read(data, targets, features or None, exclude or (), encoding=encoding)
     for note in table.notes:
         complain(note)
     return table.numbers

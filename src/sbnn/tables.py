@@ -27,7 +27,7 @@ from sbnn.cells import (
     refuse_text,
 )
 from sbnn.columns import TableError, check_header, nearest, select, without_unnamed
-from sbnn.encodings import encoding
+from sbnn.encodings import codec_of
 from sbnn.formats import plural
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def read(
     exclude: Sequence[str] = (),
     min_rows: int = MIN_ROWS,
     whole: bool = False,
+    encoding: str | None = None,
 ) -> Table:
     """Read features and targets as numbers; other columns may hold anything.
 
@@ -74,11 +75,13 @@ def read(
         Fewer rows are refused.
     whole : bool
         Whether to return all columns as they are, too.
+    encoding : str, optional
+        Of the text; UTF-8 if None.
     """
     path = Path(path)
     data = _bytes(path)
     reader = _read_parquet if _is_parquet(path, data) else _read_text
-    table = reader(path, data, targets, features, exclude, whole)
+    table = reader(path, data, targets, features, exclude, whole, encoding)
     check_spread(path, {name: table.numbers[name].to_numpy() for name in targets})
     n = len(table.numbers)
     if n < min_rows:
@@ -87,13 +90,13 @@ def read(
     return table
 
 
-def columns(path: str | Path) -> list[str]:
+def columns(path: str | Path, encoding: str | None = None) -> list[str]:
     """The names of the columns of a file."""
     path = Path(path)
     data = _bytes(path)
     if _is_parquet(path, data):
         return [str(name) for name in _parquet(path, data).columns]
-    return [name for name in _open(path, data, encoding(path, data)[0]).names if name]
+    return [name for name in _open(path, data, codec_of(path, data, encoding)).names if name]
 
 
 def _bytes(path: Path) -> bytes:
@@ -161,18 +164,12 @@ def _csv_errors(path: Path, rows) -> Iterator[None]:
         raise TableError(f"{path}, line {rows.line_num}: {error}.") from error
 
 
-def _read_text(path: Path, data: bytes, targets, features, exclude, whole: bool) -> Table:
-    codec, note = encoding(path, data)
-    try:
-        table = _read_rows(path, _open(path, data, codec), targets, features, exclude, whole)
-    except TableError as error:
-        raise TableError(f"{error} ({note})" if note else str(error)) from error
-    return table._replace(notes=(note, *table.notes)) if note else table
-
-
-def _read_rows(path: Path, text: _Text, targets, features, exclude, whole: bool) -> Table:
+def _read_text(
+    path: Path, data: bytes, targets, features, exclude, whole: bool, encoding: str | None
+) -> Table:
     import pandas as pd
 
+    text = _open(path, data, codec_of(path, data, encoding))
     names, separator = text.names, text.separator
     inputs = select(path, names, targets, features, exclude)
     lines, cells = _cells(path, text)
@@ -266,7 +263,9 @@ def _parquet(path: Path, data: bytes) -> pd.DataFrame:
         raise TableError(f"{path} is not a Parquet file that can be read: {lines[0]}") from None
 
 
-def _read_parquet(path: Path, data: bytes, targets, features, exclude, whole: bool) -> Table:
+def _read_parquet(
+    path: Path, data: bytes, targets, features, exclude, whole: bool, encoding
+) -> Table:
     import pandas as pd
 
     found = _parquet(path, data)
