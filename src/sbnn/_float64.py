@@ -48,6 +48,8 @@ def _wrap(words: np.ndarray) -> jax.Array:
 
 def key_data(key: Any) -> np.ndarray:
     """The key's words as an array, to be stored."""
+    if isinstance(key, np.ndarray) and key.shape == (2,):  # words already
+        return key.astype(np.uint32)
     return np.asarray(jax.random.key_data(as_key(key)))
 
 
@@ -63,4 +65,9 @@ def generator(key: Any, *numbers: int) -> np.random.Generator:
 
 def derive_key(key: Any, *numbers: int) -> jax.Array:
     """A JAX key for (key, numbers), made on the host: nothing is compiled for it."""
-    return _wrap(seed_of(key, *numbers).generate_state(2))
+    return _wrap(derive_words(key, *numbers))
+
+
+def derive_words(key: Any, *numbers: int) -> np.ndarray:
+    """The words of `derive_key`, without JAX: a tenth of the time."""
+    return seed_of(key, *numbers).generate_state(2)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbnn._float64 import derive_key, seed_of
+from sbnn._float64 import derive_key, derive_words, key_data, seed_of
 from sbnn.problem import Target
 
 # Acceptance rates the scales are steered to: 0.25 is near the optimum of a random walk in several
@@ -81,13 +81,18 @@ def mutate(
     half = (2 * particles.ancestor >= n).astype(np.int32)
     accepted = rejected = evaluations = n_moves = 0
     acceptance, correlation, calm = 0.0, 1.0, 0
+    words = key_data(key)
+    walk = None
     while n_moves < max_moves and calm < 2:
         arguments = (phi, log_likelihood, half, beta, scale * factor)
+        own = derive_words(words, n_moves)
         if evaluate is not None:
-            result = _host_block(target, derive_key(key, n_moves), *arguments, evaluate)
+            result = _host_block(target, own, *arguments, evaluate)
+        elif move == "hmc":
+            result = _hmc(target, own, *arguments)
         else:
-            run = _walk if move == "random_walk" else _hmc
-            result = run(target, derive_key(key, n_moves), *arguments)
+            walk = walk or _Walk(words, phi.shape)
+            result = walk(target, n_moves, *arguments)
         phi, log_likelihood, accepted, bad = result
         n_moves += block
         rejected += bad
@@ -108,36 +113,70 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def chunked(function: Callable, phi: np.ndarray, rest: tuple, common: tuple, random=None) -> list:
-    """Run function(*common, φ chunk, *rest chunks, random(i, size)) over equal chunks.
+def chunked(
+    function: Callable,
+    phi: np.ndarray,
+    rest: tuple,
+    common: tuple,
+    random: Callable[[int], Any] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> list:
+    """Run function(*common, φ chunk, *rest chunks, random(i)) over equal chunks i.
 
     The chunk size depends on the population alone, and each chunk has random numbers of its own:
     the same program sees the same numbers whatever the number of devices, so the answer is
-    bitwise the same. Calls return before they are done, so devices work side by side.
+    bitwise the same. Calls return before they are done, so devices work side by side, and
+    `meanwhile` on the host.
     """
     n = len(phi)
-    n_chunks = -(-n // CHUNK)
-    size = -(-n // n_chunks)
-    padded = np.resize(np.arange(n), n_chunks * size)
+    n_chunks, size = chunks(n)
     devices = jax.devices()
     parts = []
     for i in range(n_chunks):
-        rows = padded[i * size : (i + 1) * size]
-        own = () if random is None else (random(i, size),)
+        rows: Any = slice(i * size, (i + 1) * size)
+        if rows.stop > n:  # the last chunk is filled up with the first particles
+            rows = np.resize(np.arange(n), n_chunks * size)[rows]
+        own = () if random is None else (random(i),)
         with jax.default_device(devices[i % len(devices)]):
             parts.append(function(*common, phi[rows], *(r[rows] for r in rest), *own))
+    meanwhile()
     return [np.concatenate([np.asarray(leaf) for leaf in leaves])[:n] for leaves in zip(*parts)]
 
 
-def _walk(target, key, phi, log_likelihood, half, beta, factor):
-    def words(i, size):
-        return random_words(seed_of(key, i), (BLOCK["random_walk"], n_words(phi.shape[1]), size))
+def chunks(n: int) -> tuple[int, int]:
+    """Number and size of the chunks of n particles."""
+    n_chunks = -(-n // CHUNK)
+    return n_chunks, -(-n // n_chunks)
 
-    common = (target, np.float64(beta), factor)
-    phi, log_likelihood, accepted, bad = chunked(
-        _walk_block, phi, (log_likelihood, half), common, words
-    )
-    return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
+
+class _Walk:
+    """Blocks of random walks; the random numbers of the next are made while one is running."""
+
+    def __init__(self, words: np.ndarray, shape: tuple[int, ...]) -> None:
+        self.words, self.n_chunks = words, chunks(shape[0])[0]
+        self.shape = (BLOCK["random_walk"], n_words(shape[1]), chunks(shape[0])[1])
+        self.ready: dict[int, list[np.ndarray]] = {}
+
+    def draw(self, n_moves: int) -> list[np.ndarray]:
+        own = derive_words(self.words, n_moves)
+        return [random_words(seed_of(own, i), self.shape) for i in range(self.n_chunks)]
+
+    def __call__(self, target, n_moves: int, phi, log_likelihood, half, beta, factor):
+        now = self.ready.get(n_moves) or self.draw(n_moves)
+
+        def prepare() -> None:
+            following = n_moves + BLOCK["random_walk"]
+            self.ready = {following: self.draw(following)}
+
+        phi, log_likelihood, accepted, bad = chunked(
+            _walk_block,
+            phi,
+            (log_likelihood, half),
+            (target, np.float64(beta), factor),
+            now.__getitem__,
+            prepare,
+        )
+        return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
 
 
 def _hmc(target, key, phi, log_likelihood, half, beta, factor):
@@ -146,7 +185,7 @@ def _hmc(target, key, phi, log_likelihood, half, beta, factor):
         phi,
         (half,),
         (target, np.float64(beta), factor),
-        lambda i, size: derive_key(key, i),
+        lambda i: derive_key(key, i),
     )
     return phi, log_likelihood, int(accepted.sum()), int(bad.sum())
 

@@ -255,8 +255,10 @@ def _evaluate_chunk(target, phi):
 
 def temper(log_likelihood: np.ndarray, delta: float) -> np.ndarray:
     """Δβ · log p(D|φ), with −inf kept at Δβ = 0: where the likelihood is zero, it stays zero."""
-    out = np.full_like(log_likelihood, -np.inf)
     possible = log_likelihood > -np.inf
+    if possible.all():
+        return delta * log_likelihood
+    out = np.full_like(log_likelihood, -np.inf)
     out[possible] = delta * log_likelihood[possible]
     return out
 
@@ -271,7 +273,8 @@ def next_beta(log_likelihood: np.ndarray, beta: float, target_cov: float = 1.0) 
     def cov(new):
         log_weights = temper(log_likelihood, new - beta)
         weights = np.exp(log_weights - log_weights.max())
-        return weights.std() / weights.mean()
+        mean = weights.mean()
+        return np.sqrt(((weights - mean) ** 2).mean()) / mean
 
     if cov(1.0) <= target_cov:
         return 1.0
