@@ -339,6 +339,7 @@ BAD = {
     "text": ("a,y\n" + GOOD + "six,6\n").encode(),
     "nan": ("a,y\n" + GOOD + "6,nan\n").encode(),
     "one row": b"a,y\n1,2\n",
+    "the same target": b"a,y\n" + b"1,2\n3,2\n" * 4,
     "a million columns": (",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n").encode(),
     "encoding": ("a,y\n" + GOOD + "é,1\n").encode("latin-1"),
     "no encoding": ("a,y\n" + GOOD).encode() + b"\xff\xfe\x81,1\n",
@@ -640,7 +641,7 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
         "fitting [/bold] things",
         "unseen rows: fold 1 of 2",
         "unseen rows: fold 2 of 2, about 0.0 s left",
-        "sampling, 100 % done, 0.0 s so far",
+        "sampling, 100 % of this step, 0.0 s so far",
         "verifying, 0.0 s so far",
     ]
     assert show(quiet=True).err == ""

@@ -147,7 +147,7 @@ def test_a_weight_without_effect_is_dropped_when_compact(fitted):
     )
     best.precision = jac.precision(best)
     mixture = type(posterior.mixture)((best,), np.ones(1), 1.0)
-    cut = type(posterior).of(mixture).compact(model._inputs)
+    cut = type(posterior).of(mixture, model._inputs).compact(model._inputs)
     assert len(cut.best.active) < len(best.active)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sbnn import frames
 from sbnn.frames import about_repeated_columns, repeated_columns
 
 
@@ -75,3 +76,27 @@ def test_sentences_name_the_inputs():
         "The inputs “b”, “d” are the same but for unit and zero" + end,
     ]
     assert about_repeated_columns(x, n_shown=1)[1] == "So it is with 1 more group of inputs."
+
+
+def test_inputs_that_are_nearly_the_same_are_told_with_their_correlation():
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(3, 400))
+    X = pd.DataFrame({"a": a, "b": b, "near": -2 * a + 0.02 * c, "same": 3 * b + 1, "c": c})
+    (told,) = frames.about_similar_columns(X)
+    r = np.corrcoef(X["a"], X["near"])[0, 1]
+    assert -1 < r < -0.9999
+    assert f"“a” and “near” are nearly the same (correlation −{-r:.4f})" in told
+    assert frames.about_similar_columns(X.assign(near=a + 0.5 * c)) == []  # correlation 0.9
+    assert frames.about_similar_columns(X.assign(near=1.0)) == []
+    many = pd.DataFrame({f"x{k}": a + 0.01 * k * c for k in range(5)})
+    assert frames.about_similar_columns(many)[-1] == "So it is with 7 more pairs of inputs."
+
+
+def test_inputs_that_count_the_rows_are_told():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": np.arange(1, 31), "a": rng.normal(size=30)})
+    (told,) = frames.about_row_numbers(X)
+    assert told.startswith("The input “id” counts the rows;")
+    assert frames.about_row_numbers(X[["id"]]) == []  # the only input: time, as a rule
+    assert frames.about_row_numbers(X.assign(id=rng.permutation(30))) == []
+    assert frames.about_row_numbers(X.assign(id=np.arange(5, 35))) == []

@@ -40,7 +40,7 @@ ORDER = [
         "paper_report",
     ),
     *("glossary", "columns", "encodings", "cells", "tables", "outputs", "validation", "folder"),
-    *("report_figures", "report_network"),
+    *("cautions", "report_figures", "report_network"),
     *("report", "comparison_table"),
     *("terminal", "options", "jax_settings", "cli", "__main__"),
 ]

@@ -171,6 +171,22 @@ def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(sever
     assert "repeat another one" in texts
 
 
+def test_classes_and_far_errors_are_told(several):
+    held = several.held_out
+    far = held.mean.copy()
+    far[3, 0] += 6.5 * held.std[3, 0]
+    told = report.cautions(replace(several, held_out=replace(held, y=far)))
+    (text,) = (t for t in told if "standard deviations" in t)
+    assert text.startswith("1 unseen row lies more than 6 standard deviations from the “y”")
+    near = held.mean + 5.9 * held.std
+    told = report.cautions(replace(several, held_out=replace(held, y=near)))
+    assert not any("standard deviations" in t for t in told)
+    classes = several.data.assign(y=(several.data["y"] > 0).astype(float))
+    (text,) = (t for t in report.cautions(replace(several, data=classes)) if "two values" in t)
+    assert text.startswith("“y” takes two values only")
+    assert not any("two values" in t for t in report.cautions(several))
+
+
 def test_sampled_fits_are_called_verified_or_not(several):
     run = {
         "verified": True, "evidence_gap": 0.1, "log_evidence_error": 0.2, "converged": False,

@@ -265,6 +265,34 @@ def test_local_weights_favour_the_component_that_is_sure():
     np.testing.assert_allclose(lm.local_weights(two, v)[:, 0, 0], [0.8, 0.2])
 
 
+def test_draws_agree_with_predictions_for_every_output():
+    """Of two optima each is sure of another output: they have other shares in each."""
+    n, draws = 30, 40_000
+    rng = RNG(0)
+    x_t = rng.uniform(-1, 1, size=(1, n))
+    model = lo.Model(x_t, np.stack([x_t[0], -x_t[0]]), (1, 2, 2), "tanh")
+    parts = []
+    for k in range(2):
+        opt = lo.initial(model, RNG(k))
+        lo.relax(model, opt, 20)
+        opt.log_variance = np.log([0.01, 1.0] if k == 0 else [1.0, 0.01])
+        opt.log_evidence, opt.precision = lo.log_evidence(model, opt)
+        parts.append(opt)
+    mixture = sl.SparseMixture(tuple(parts), np.full(2, 0.5), 1.0)
+    shares = lm.shares_at(mixture, x_t[:, :1])
+    assert shares[0, 0] > 0.9 > 0.1 > shares[0, 1]
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    found = lm.sample(mixture, x_t[:, :1], draws, rng, noise=True)[:, :, 0]
+    mean, std = (v[:, 0] for v in lm.predict(mixture, x_t[:, :1]))
+    fourth = ((found - mean) ** 4).mean(axis=0)
+    error = np.sqrt((fourth - std**4) / draws)  # of the mean square
+    assert (np.abs(((found - mean) ** 2).mean(axis=0) - std**2) < 5 * error).all()
+    assert (np.abs(found.mean(axis=0) - mean) < 5 * std / np.sqrt(draws)).all()
+    common = shares.mean(axis=1)  # one share for both outputs would be far off
+    wrong = common @ np.array([[0.01, 1.0], [1.0, 0.01]])
+    assert (np.abs(wrong - std**2) > 20 * error).all()
+
+
 def test_the_number_of_threads_does_not_change_the_answer():
     a, b = (sl.fit(boxcar(), RNG(7), n_starts=4, iterations=10, n_threads=k) for k in (1, 3))
     assert all(np.array_equal(p.phi, q.phi) for p, q in zip(a.optima, b.optima))

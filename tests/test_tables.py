@@ -274,6 +274,7 @@ BAD = {
     "missing": ("a,y\n" + GOOD + ",6\n", r"line 8, column 'a': an empty cell is a missing value"),
     "nan": ("a,y\n" + GOOD + "6,NaN\n", r"line 8, column 'y': 'NaN' is a missing value"),
     "infinite": ("a,y\n" + GOOD + "inf,6\n", r"line 8, column 'a': 'inf' is infinite"),
+    "classes": ("a,y\n" + "1,yes\n3,no\n" * 4, r"the target 'y' holds text \(such as 'yes'\)"),
     "one row": ("a,y\n1,2\n", r"1 row of data; at least 5 rows are needed"),
     "ragged": ("a,y\n" + GOOD + "1,2,3\n", r"line 8: 3 cells, but the header has 2"),
     "decimal comma": ('a,y\n"1,5",2\n' + GOOD, r"line 2, column 'a': '1,5' has a comma; write"),

@@ -136,6 +136,17 @@ def check_text(path: Path, text: Mapping[str, list[str]]) -> None:
         refuse_text(path, "text, not numbers,", words)
 
 
+def check_targets(path: Path, text: Mapping[str, list[str]]) -> None:
+    """Targets that hold classes instead of numbers."""
+    for name, cells in text.items():
+        filled = [cell.strip() for cell in cells if cell.strip().lower() not in MISSING]
+        if filled and not any(any(c.isdigit() for c in cell) for cell in filled):
+            raise TableError(
+                f"{path}: the target {name!r} holds text (such as {filled[0][:20]!r}), not "
+                "numbers; classes cannot be predicted."
+            )
+
+
 def refuse_text(path: Path, what: str, words: Mapping[str, str], hint: bool = True) -> None:
     """Name columns that hold no numbers, each with an example."""
     shown = [f"{n!r} (such as {w!r})" for n, w in itertools.islice(words.items(), 8)]

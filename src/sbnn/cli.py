@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -123,11 +124,16 @@ def fit(
                 f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}, "
                 f"{plural(len(targets), 'target')}"
             )
+            if method == "nsbl":
+                steps.step("it samples, proposes what to prune, judges, refines, verifies: minutes")
             fitted = folder.fit(
                 frame, inputs, targets, options, data, command_line(),
                 steps.step, steps.on_fold, steps,
             )  # fmt: skip
             steps.step("writing the report")
+            sentences, told = verdict(fitted), report.cautions(fitted)
+            words = {"verdict": [s._asdict() for s in sentences], "warnings": told}
+            fitted = replace(fitted, record={**fitted.record, **words})
             with files.whole_folder(folder_path) as temporary:
                 folder.save(fitted, temporary)
                 report.write(fitted, temporary)
@@ -135,9 +141,9 @@ def fit(
             print(folder.dumps({"out": str(folder_path), **fitted.record}, indent=None))
             return
         marks = {"good": "+", "bad": "!", "plain": " "}
-        for sentence in verdict(fitted):
+        for sentence in sentences:
             say(f"{marks[sentence.tone]} {sentence.text}")
-        for text in report.cautions(fitted):
+        for text in told:
             say(f"! {text}")
         took, record = time.perf_counter() - started, fitted.record
         tell(
@@ -197,7 +203,7 @@ def predict(
         for name, rows in outside.items():
             complain(
                 f"{rows.sum():,} of {n:,} rows lie outside the range that {name!r} had in the fit; "
-                "there the prediction extrapolates."
+                "there the prediction extrapolates, and its interval may not hold."
             )
         interval = interval.reshape(n, -1, 2)
         columns = (mean.reshape(n, -1), std.reshape(n, -1), interval[..., 0], interval[..., 1])

@@ -35,7 +35,8 @@ def check_header(path: Path, header: list[str], numeric_names: bool = False, lin
         for place, name in enumerate(header, start=1):
             if name in seen and name:
                 raise TableError(
-                    f"{path}, line {line}, column {place}: the name {name!r} is there twice."
+                    f"{path}, line {line}, column {place}: the name {name!r} is there twice; "
+                    "rename one."
                 )
             seen.add(name)
 

@@ -168,7 +168,8 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         # One BLAS thread per start: the matrices are too small to be shared with profit.
         with threadpool_limits(limits=1, user_api="blas"):
             mixture = sparse_laplace.fit(list(map(models, architectures)), rng, **options)
-        self._posterior = LaplacePosterior.of(mixture)
+        some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
+        self._posterior = LaplacePosterior.of(mixture, x_t[:, some])
         self.trials_ = pd.DataFrame(mixture.trials, columns=Trial._fields)
         self.trials_["log_evidence"] -= self._log_units(y_t.shape[1])
         return float(mixture.optima[0].log_evidence)

@@ -27,6 +27,7 @@ from sbnn.laplace_mixture import (
     needed,
     precision_of,
     sample,
+    shares_at,
 )
 from sbnn.laplace_optimum import Optimum
 from sbnn.network import Network, Symmetry
@@ -43,20 +44,22 @@ PRUNED_BELOW = 0.1
 class LaplacePosterior:
     """A mixture over sparse Laplace optima, each self-contained (no data needed to predict).
 
+    `shares` (K, n_out) are the parts of the optima in predictions, averaged over training inputs.
     `compacted` says that the weights kept are all there is: nothing else is counted.
     """
 
     mixture: SparseMixture
+    shares: Array
     compacted: bool = False
 
     kind = "laplace"
 
     @classmethod
-    def of(cls, mixture: SparseMixture) -> LaplacePosterior:
+    def of(cls, mixture: SparseMixture, x_t: Array) -> LaplacePosterior:
         for opt in mixture.optima:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
-        return cls(mixture)
+        return cls(mixture, shares_at(mixture, x_t))
 
     @property
     def best(self) -> Optimum:
@@ -94,9 +97,9 @@ class LaplacePosterior:
 
     @property
     def noise_variance(self) -> Array:
-        """Weighted mean of σ² over the optima, shape (n_out,)."""
+        """Mean of σ² over the optima by their shares, shape (n_out,)."""
         variances = np.array([np.exp(o.log_variance) for o in self.mixture.optima])
-        return self.mixture.weights @ variances
+        return (self.shares * variances).sum(axis=0)
 
     @property
     def counts(self) -> tuple[float, float]:
@@ -112,7 +115,7 @@ class LaplacePosterior:
             {
                 "hidden_layer_sizes": [o.sizes[1:-1] for o in optima],
                 "log_evidence": [o.log_evidence for o in optima],
-                "weight": self.mixture.weights,
+                "weight": self.shares.mean(axis=1),
                 "n_kept": kept,
                 "n_parameters": kept if self.compacted else [len(o.phi) for o in optima],
                 "iterations": [o.iterations for o in optima],
@@ -132,6 +135,7 @@ class LaplacePosterior:
 
         The standard deviation, like the mean of shape (n_in,), is taken over optima and over draws
         within them. As in predictions the network is linearised in φ, by a difference quotient.
+        Optima that follow no input, constants, take no part.
         """
         modes, draws, small = [], [], 1e-4
         for opt in self.mixture.optima:
@@ -142,8 +146,10 @@ class LaplacePosterior:
                 phi[opt.active] += small * delta
                 moved = input_gradient(phi, x_t, opt.layout, opt.activation)
                 draws.append(_shares(gradient + (moved - gradient) / small))
-        mean = self.mixture.weights @ np.array(modes)
-        weights = np.repeat(self.mixture.weights, n_draws)
+        own = self.shares.mean(axis=1) * np.any(modes, axis=1)
+        own = own / max(own.sum(), 1e-300)
+        mean = own @ np.array(modes)
+        weights = np.repeat(own if own.any() else self.shares.mean(axis=1), n_draws)
         return mean, np.sqrt(np.average((np.array(draws) - mean) ** 2, axis=0, weights=weights))
 
     def messages(self) -> list[str]:
@@ -184,11 +190,11 @@ class LaplacePosterior:
             change = np.maximum(np.abs(new_mean - mean), np.abs(new_std - std)) / std
             if change.max() <= COMPACT_TOL:
                 break
-        return LaplacePosterior(mixture, compacted=True)
+        return LaplacePosterior(mixture, shares_at(mixture, x_t), compacted=True)
 
     def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """What a file needs: arrays by name, and plain values."""
-        arrays: dict[str, Array] = {"weights": self.mixture.weights}
+        arrays: dict[str, Array] = {"weights": self.mixture.weights, "shares": self.shares}
         plain: list[dict[str, Any]] = []
         for k, opt in enumerate(self.mixture.optima):
             precision = precision_of(opt)
@@ -238,7 +244,7 @@ class LaplacePosterior:
             )
             optima.append(optimum)
         mixture = SparseMixture(tuple(optima), arrays["weights"], plain["precision_power"])
-        return cls(mixture, plain["compacted"])
+        return cls(mixture, arrays["shares"], plain["compacted"])
 
 
 @dataclass(frozen=True)

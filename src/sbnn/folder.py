@@ -39,7 +39,7 @@ HELD_OUT_COLUMNS = {
 }
 # Columns of the tables of a run that are log evidences, but for a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
-FORMAT = 3
+FORMAT = 4
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
 

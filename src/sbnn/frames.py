@@ -97,3 +97,44 @@ def about_repeated_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
     if len(groups) > n_shown:
         out.append(f"So it is with {plural(len(groups) - n_shown, 'more group')} of inputs.")
     return out
+
+
+# |r| from which on two inputs are called nearly the same, and inputs up to which all are compared.
+SIMILAR = 0.99
+MAX_COMPARED = 300
+
+
+def about_similar_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
+    """A sentence for each pair of inputs that are nearly, but not quite, the same."""
+    columns = {} if X.shape[1] > MAX_COMPARED or len(X) < 3 else range(X.shape[1])
+    found = {k: z for k in columns if (z := _standardised(X, k)) is not None}
+    if len(found) < 2:
+        return []
+    places, z = list(found), np.array(list(found.values()))
+    r = z @ z.T / len(X)
+    rows, others = np.nonzero(np.triu((np.abs(r) >= SIMILAR) & (1.0 - np.abs(r) >= SAME), 1))
+    pairs = sorted(zip(rows, others), key=lambda pair: -abs(r[pair]))
+    out = []
+    for i, j in pairs[:n_shown]:
+        a, b = (f"“{X.columns[places[k]]}”" for k in (i, j))
+        value = f"{r[i, j]:.{4 if abs(r[i, j]) >= 0.999 else 3}f}".replace("-", "−")
+        out.append(
+            f"The inputs {a} and {b} are nearly the same (correlation {value}): the prediction may "
+            "follow either, so how much it follows each of them says little."
+        )
+    if len(pairs) > n_shown:
+        out.append(f"So it is with {plural(len(pairs) - n_shown, 'more pair')} of inputs.")
+    return out
+
+
+def about_row_numbers(X: pd.DataFrame) -> list[str]:
+    """A sentence for each input, beside others, that counts the rows."""
+    n, out = len(X), []
+    for k in range(X.shape[1] if X.shape[1] > 1 and n > 2 else 0):
+        values = X.iloc[:, k].to_numpy(dtype=float)
+        if values[0] in (0.0, 1.0) and (values - values[0] == np.arange(n)).all():
+            out.append(
+                f"The input “{X.columns[k]}” counts the rows; if it is their number and nothing "
+                "else, leave it out with --exclude."
+            )
+    return out

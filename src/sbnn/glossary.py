@@ -10,9 +10,9 @@ from sbnn.formats import plural
 GLOSSARY = {
     "optimum": "A fit that no small step improves. Different starts end in different optima; the "
     "prediction averages those that were kept. The weight of an optimum is its share in this "
-    "average, larger for those that predict left-out rows better.",
-    "kept, pruned": "A pruned weight is zero, or held near zero where it was sampled: the data do "
-    "not ask for it. All others are kept. Several optima keep different numbers of weights, of "
+    "average, larger for those that are surer and predict left-out rows better.",
+    "kept, pruned": "A pruned weight is zero, or, where it was sampled, of γ below 0.1: the data "
+    "do not ask for it. All others are kept. Several optima keep different numbers of weights, of "
     "networks that may differ in size; means over the optima may be fractions.",
     "evidence": "The probability density of the data under the model, with all values of the "
     "weights averaged over. It rewards a good fit and punishes weights that are not needed. "

@@ -199,21 +199,29 @@ def sample(
 
     Jointly Gaussian over x within an optimum. Optima are drawn by the mean of their local weights
     over the points asked for: a function is one draw and cannot change its optimum from x to x,
-    but its share then agrees with `predict` on average.
+    but its share then agrees with `predict` on average. It does so for every output: one random
+    number per draw picks the optimum of each by its own shares, the same one where they agree.
     """
-    weights = gaussian_components(mixture, x_t)[0].mean(axis=(1, 2))
-    counts = rng.multinomial(n_draws, weights / weights.sum())
-    out = []
-    for opt, count in zip(mixture.optima, counts):
-        if count:
-            f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
-            delta = precision_of(opt).draw(rng, count)
-            draws = f + np.einsum("dom,dc->com", jac, delta)
-            if noise:
-                scale = np.exp(0.5 * opt.log_variance)[:, None]
-                draws += scale * rng.standard_normal(draws.shape)
-            out.append(draws)
-    return rng.permutation(np.concatenate(out))
+    edges = np.cumsum(shares_at(mixture, x_t), axis=0)
+    # Stratified: of n draws each optimum has its share, up to one.
+    level = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
+    which = (level[:, None, None] > edges[:-1].T).sum(axis=2)  # (n_draws, n_out)
+    out = np.empty((n_draws, edges.shape[1], x_t.shape[1]))
+    for k, opt in enumerate(mixture.optima):
+        rows = np.flatnonzero((which == k).any(axis=1))
+        f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
+        draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
+        if noise:
+            scale = np.exp(0.5 * opt.log_variance)[:, None]
+            draws += scale * rng.standard_normal(draws.shape)
+        own = which[rows] == k
+        out[rows] = np.where(own[:, :, None], draws, out[rows])
+    return out
+
+
+def shares_at(mixture: SparseMixture, x_t: Array) -> Array:
+    """The part of every optimum in predictions at some points, per output: (K, n_out)."""
+    return gaussian_components(mixture, x_t)[0].mean(axis=2)
 
 
 def precision_of(opt: Optimum) -> Precision:

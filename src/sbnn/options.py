@@ -100,6 +100,12 @@ def read(data: Path, targets: list[str], features, exclude, encoding: str | None
     table = tables.read(data, targets, features or None, exclude or (), encoding=encoding)
     for note in table.notes:
         complain(note)
+    for name in targets:
+        if table.numbers[name].nunique() == 1:
+            raise UsageProblem(
+                f"{data}: column {name!r} has the same value in every row; there is nothing to "
+                "predict."
+            )
     return table.numbers
 
 

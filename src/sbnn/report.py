@@ -10,6 +10,7 @@ import numpy as np
 
 from sbnn import report_figures as figures
 from sbnn import report_network as graphs
+from sbnn.cautions import cautions, noise_text
 from sbnn.files import write_text
 from sbnn.fitted import LaplacePosterior
 from sbnn.folder import Fit
@@ -27,8 +28,7 @@ from sbnn.formats import (
     with_error,
     words,
 )
-from sbnn.frames import about_repeated_columns
-from sbnn.glossary import FINE, GLOSSARY, for_the_command_line
+from sbnn.glossary import GLOSSARY
 from sbnn.outputs import REPORT
 from sbnn.plots import TITLES
 
@@ -138,8 +138,8 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
     start = f"95 % intervals for “{fitted.targets[k]}” held {percent(share, n)} of {n:,} such rows"
     known = "given as" if fitted.model.noise_std is not None else "found to be"
     end = (
-        f" They contain the noise, {known} {_noise(fitted, noise)} (standard deviation), and the "
-        f"model's own uncertainty, {number(own, 2)} for a typical row."
+        f" They contain the noise, {known} {noise_text(fitted, noise)} (standard deviation), and "
+        f"the model's own uncertainty, {number(own, 2)} for a typical row."
     )
     if share < low:
         return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
@@ -226,50 +226,6 @@ def _log_evidence(fitted: Fit) -> str:
     return log_evidence(
         fitted.model.log_evidence_, fitted.record.get("run", {}).get("log_evidence_error")
     )
-
-
-def _noise(fitted: Fit, noise: float) -> str:
-    """As given; or as inferred, with the two digits that a few hundred rows tell."""
-    return number(noise, 3 if fitted.model.noise_std is not None else 2)
-
-
-def cautions(fitted: Fit) -> list[str]:
-    """What a careful reader should know before trusting the numbers."""
-    out, data, n = [], fitted.data, len(fitted.data)
-    constant = [name for name in fitted.features if np.ptp(data[name].to_numpy()) == 0]
-    if constant:
-        out.append(f"The same value in every row: {', '.join(f'“{c}”' for c in constant[:8])}.")
-    out += about_repeated_columns(fitted.x)
-    if n < 30:
-        out.append(
-            f"Only {n} rows: predictions and scores are rough, and on so few the intervals are "
-            "more often too narrow than too wide."
-        )
-    repeated = int(data.duplicated().sum())
-    if repeated:
-        out.append(
-            f"{repeated} rows repeat another one exactly; scores on unseen rows may look too good."
-        )
-    noise = np.atleast_1d(fitted.model.noise_std_)
-    residual = np.sqrt(((fitted.held_out.y - fitted.held_out.mean) ** 2).mean(axis=0))
-    for k, name in enumerate(fitted.targets):
-        if noise[k] > 1.5 * residual[k] > 0:
-            out.append(
-                f"The noise of “{name}” ({_noise(fitted, float(noise[k]))}) is far above errors "
-                f"on unseen rows ({number(float(residual[k]), 2)}): the intervals are too wide."
-            )
-    run = fitted.record.get("run", {})
-    # A method both warns and keeps the message in its result, with the reason inside.
-    told = for_the_command_line(
-        [*fitted.model.messages_, *run.get("messages", []), *fitted.record.get("warnings", [])]
-    )
-    if run and not run["converged"]:
-        (reason,) = for_the_command_line([run["reason"]])
-        if reason != FINE and not any(reason in text for text in told):
-            out.append(
-                f"The sampler's last run moved slowly: {reason}. Errors may be larger than stated."
-            )
-    return [*out, *told]
 
 
 # --------------------------------------------------------------------------------------- tables

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sbnn.relevance import Pruned
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Orbit(NamedTuple):

@@ -17,6 +17,7 @@ from sbnn.cells import (
     LARGEST,
     MORE,
     check_spread,
+    check_targets,
     check_text,
     decimal_comma,
     fault,
@@ -82,11 +83,11 @@ def read(
     data = _bytes(path)
     reader = _read_parquet if _is_parquet(path, data) else _read_text
     table = reader(path, data, targets, features, exclude, whole, encoding)
-    check_spread(path, {name: table.numbers[name].to_numpy() for name in targets})
     n = len(table.numbers)
     if n < min_rows:
         needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
         raise TableError(f"{path} has {plural(n, 'row')} of data; at least {needed} needed.")
+    check_spread(path, {name: table.numbers[name].to_numpy() for name in targets})
     return table
 
 
@@ -184,6 +185,7 @@ def _read_text(
         notes.append(f"{path}: numbers are read with a decimal comma (1,5 is one and a half).")
     if features is None:
         check_text(path, {name: wanted[name] for name in inputs})
+    check_targets(path, {name: wanted[name] for name in targets})
     optional = inputs if features is None else ()
     index = pd.Index(lines, name="line")
     found = pd.DataFrame(

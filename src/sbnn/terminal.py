@@ -157,7 +157,8 @@ class Steps:
         left = self.clock.left(stage.beta)
         if stage.beta >= 1:
             self.clock = None
-        return f"sampling, {int(100 * fraction(stage.beta))} % done{f', {left}' if left else ''}"
+        done = f"sampling, {int(100 * fraction(stage.beta))} % of this step"
+        return f"{done}, {left}" if left else done
 
     def event(self, text: str) -> None:
         self.step(f"{text}, {duration(time.perf_counter() - self.started)} so far")
