@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -311,6 +312,26 @@ def test_an_interruption_while_writing_leaves_what_was_there(place, instant, mon
     assert not [p for p in place.iterdir() if p.name.startswith(".")]
 
 
+def test_an_interrupt_that_falls_into_the_garbage_collector_is_not_lost(capsys):
+    """Python ignores exceptions in its callbacks."""
+    interrupt = lambda phase, info: signal.raise_signal(signal.SIGINT)
+    before = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
+
+    def work():
+        gc.callbacks.append(interrupt)
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(interrupt)
+        time.sleep(20)
+
+    with pytest.raises(typer.Exit) as end, terminal.manners(False):
+        work()
+    assert end.value.exit_code == 130
+    assert capsys.readouterr().err == "sbnn: interrupted; nothing was written.\n"
+    assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
+
+
 def test_ctrl_c_during_a_fit_leaves_nothing_and_no_traceback(place):
     out = place / "killed"
     process = subprocess.Popen(
@@ -324,7 +345,7 @@ def test_ctrl_c_during_a_fit_leaves_nothing_and_no_traceback(place):
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "interrupted; nothing was written." in errors
     assert "Traceback" not in errors
     assert not out.exists()

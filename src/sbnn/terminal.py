@@ -65,7 +65,7 @@ def manners(debug: bool, interrupted: str = "interrupted; nothing was written.")
     from sbnn.tables import TableError
 
     try:
-        with _terminated_like_interrupted():
+        with _interruptible():
             yield
     except typer.Exit:
         raise
@@ -101,8 +101,12 @@ def _trace(debug: bool) -> None:
 
 
 @contextlib.contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM cleans up as Ctrl-C does."""
+def _interruptible() -> Iterator[None]:
+    """SIGTERM cleans up as Ctrl-C does, and no interrupt is lost.
+
+    One that falls into a place that cannot raise, such as a callback of the garbage collector, is
+    ignored by Python; it comes again a moment later.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -110,11 +114,23 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def stop(number, frame):
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    def again(lost):
+        if lost.exc_type is KeyboardInterrupt and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+        else:
+            hook(lost)
+
+    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGALRM") if hasattr(signal, name)]
+    before = {number: signal.signal(number, stop) for number in wanted}
+    hook, sys.unraisablehook = sys.unraisablehook, again
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook = hook
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Steps:
