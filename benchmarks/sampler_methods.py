@@ -219,7 +219,7 @@ def _pocomc(x, y, seed, **options) -> Found:
         likelihood=function,
         vectorize=True,
         random_state=seed,
-        pytorch_threads=2,
+        pytorch_threads=1,  # its default; with two, flows take far longer on two cores
         **options,
     )
     sampler.run(progress=False)
