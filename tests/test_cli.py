@@ -325,8 +325,13 @@ def test_an_interrupt_that_falls_into_the_garbage_collector_is_not_lost(capsys):
             gc.callbacks.remove(interrupt)
         time.sleep(20)
 
-    with pytest.raises(typer.Exit) as end, terminal.manners(False):
-        work()
+    # A test's process may ignore Ctrl-C, where it is one of several.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(typer.Exit) as end, terminal.manners(False):
+            work()
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert end.value.exit_code == 130
     assert capsys.readouterr().err == "sbnn: interrupted; nothing was written.\n"
     assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
@@ -546,6 +551,22 @@ def test_methods_that_sample_are_compared_when_asked_for():
         comparison_table.choose(["magic"], reasons)
 
 
+@pytest.mark.parametrize("name", ["held_out.csv", "training.csv"])
+def test_tables_cut_short_are_not_reported_as_if_they_were_whole(fitted, tmp_path, name):
+    out, _ = fitted
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    page = (copy / "report.html").read_bytes()
+    lines = (copy / name).read_text().splitlines(keepends=True)
+    (copy / name).write_text("".join(lines[: len(lines) // 2]))
+    assert "is damaged" in run("report", copy, code=2).stderr
+    assert (copy / "report.html").read_bytes() == page
+    (tmp_path / "new.csv").write_text("a,b\n0.5,0.25\n")
+    if name == "training.csv":
+        told = run("predict", copy, tmp_path / "new.csv", code=2).stderr
+        assert "training.csv is damaged" in told
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -557,6 +578,12 @@ def test_methods_that_sample_are_compared_when_asked_for():
             '{"format": 1, "features": [], "targets": [], "validation": ""}',
             "older sbnn",
         ),
+        (
+            "fit.json",
+            f'{{"format": {folder.FORMAT}, "features": [], "targets": [], "validation": ""}}',
+            "it has no 'data'",
+        ),
+        ("fit.json", '{"format": "x"}', "fit.json is damaged"),
         ("model.nc", "nonsense", "model.nc cannot be read"),
         ("training.csv", "a,b\n1,2\n", "training.csv or held_out.csv is damaged"),
         ("held_out.csv", "", "training.csv or held_out.csv is damaged"),

@@ -171,6 +171,37 @@ def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(sever
     assert "repeat another one" in texts
 
 
+def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
+    table = several.model.optima_
+    total = several.model.network_.n_parameters
+
+    def sentence(kept, gone):
+        summary = several.model.summary().assign(pruned=np.arange(total) < gone)
+        model = copy.copy(several.model)
+        model.optima_ = table.iloc[:1].loc[[0] * len(kept)].assign(n_kept=kept)
+        model.summary = lambda: summary
+        return report._sparsity(replace(several, model=model)).text
+
+    assert (
+        sentence([0, 0], total)
+        == f"All {total} parameters were pruned: the prediction is a constant."
+    )
+    assert f"keeps none of its {total} parameters; {total} were pruned" in sentence([0, 3], total)
+    assert "averages 2 optima" in sentence([0, 3], total)  # of which one is no constant
+    assert sentence([total], 0).endswith(
+        f"keeps {total} of its {total} parameters; none was pruned."
+    )
+
+
+def test_a_fold_worse_than_the_mean_is_called_so(several):
+    held = several.held_out
+    worse = replace(held, mean=held.mean + 3 * held.y.std(axis=0))
+    assert "worse than the mean does" in report._goodness(replace(several, held_out=worse), 0).text
+    as_mean = replace(held, mean=np.broadcast_to(held.y.mean(axis=0), held.y.shape))
+    text = report._goodness(replace(several, held_out=as_mean), 0).text
+    assert "hardly better than the mean does" in text
+
+
 def test_classes_and_far_errors_are_told(several):
     held = several.held_out
     far = held.mean.copy()

@@ -44,6 +44,11 @@ def _table(fitted: Fit) -> list[str]:
             f"Only {n} rows: predictions and scores are rough, and on so few the intervals are "
             "more often too narrow than too wide."
         )
+    kept = int(fitted.model.optima_["n_kept"].iloc[0])
+    if kept >= n * len(fitted.targets):
+        out.append(
+            f"{kept} parameters were kept for {n} rows: with so many the fit may follow the noise."
+        )
     repeated = int(data.duplicated().sum())
     if repeated:
         out.append(

@@ -199,7 +199,7 @@ def predict(
         fitted = model_of(model)
         mean, std, interval = fitted.predict(frame, return_std=True, return_interval=0.95)
         n = len(frame)
-        outside = beyond_training(model, frame)
+        outside = beyond_training(model, frame, found["data"]["rows"])
         for name, rows in outside.items():
             complain(
                 f"{rows.sum():,} of {n:,} rows lie outside the range that {name!r} had in the fit; "

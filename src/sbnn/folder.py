@@ -223,7 +223,7 @@ def record(folder: Path) -> dict[str, Any]:
         raise TableError(f"{folder} has no {FIT} and {MODEL}; give a folder that 'sbnn fit' wrote.")
     try:
         found = json.loads((folder / FIT).read_text(encoding="utf-8"))
-        version = found["format"]
+        version = int(found["format"])
         _ = found["features"], found["targets"], found["validation"]
     except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise TableError(f"{folder / FIT} is damaged: {type(error).__name__} {error}.") from error
@@ -235,14 +235,19 @@ def record(folder: Path) -> dict[str, Any]:
         raise TableError(
             f"{folder} was written by sbnn {found.get('version')}; this is {__version__}. Upgrade."
         )
+    missing = {"data", "scores", "options", "run"} - set(found)
+    if missing:
+        raise TableError(f"{folder / FIT} is damaged: it has no {min(missing)!r}.")
     return found
 
 
-def beyond_training(folder: Path, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Inputs with rows outside the range they had in the fit, and which rows: shape (n,)."""
+def beyond_training(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, np.ndarray]:
+    """Inputs with rows outside the range they had in the fit to n_rows rows, and which rows."""
     if not (folder / DATA).is_file():
         return {}
     seen = pd.read_csv(folder / DATA, index_col=0).iloc[:, : frame.shape[1]]
+    if len(seen) != n_rows:
+        raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {n_rows} rows.")
     seen.columns = frame.columns  # an input may be called as the column of lines is
     outside = (frame < seen.min()) | (frame > seen.max())
     return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
@@ -324,4 +329,8 @@ def _tables(folder: Path, found: dict[str, Any]) -> tuple[pd.DataFrame, HeldOut]
     # By their places: a target may be called as it likes.
     values = table.iloc[:, 1:].to_numpy(dtype=float).reshape(len(table), -1, n)
     arrays = {name: values[:, k] for k, name in enumerate(HELD_OUT_COLUMNS)}
-    return data, HeldOut(found["validation"], rows, **arrays)
+    held = HeldOut(found["validation"], rows, **arrays)
+    told = [found["scores"][target]["rmse"] for target in found["targets"]]
+    if len(data) != found["data"]["rows"] or not np.allclose(held.scores()["rmse"], told):
+        raise ValueError("it does not agree with the numbers in fit.json")
+    return data, held

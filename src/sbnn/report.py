@@ -112,8 +112,9 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
     error = f"its typical error is {with_error(rmse, _errors(fitted)['rmse'][k])}, where “{name}” "
     error += f"itself varies by {number(float(fitted.held_out.y[:, k].std()))}"
     if r2 < 0.05:
-        return Sentence("bad", f"In rows it did not see, the model predicts “{name}” hardly better "
-                        f"than the mean does: {error}.")  # fmt: skip
+        how = "worse" if r2 < -0.1 else "hardly better"
+        return Sentence("bad", f"In rows it did not see, the model predicts “{name}” {how} than "
+                        f"the mean does: {error}.")  # fmt: skip
     degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
     return Sentence(
         "good" if r2 > 0.7 else "plain",
@@ -156,13 +157,13 @@ def _sparsity(fitted: Fit) -> Sentence:
     if np.isnan(model.relevance_).all() or model.method_used_ == "laplace":
         return Sentence("plain", f"All {total} parameters of the {size} network are kept: this "
                         "method does not prune.")  # fmt: skip
-    if gone == total:
+    if (model.optima_["n_kept"] == 0).all():
         return Sentence("bad", f"All {total} parameters were pruned: the prediction is a constant.")
     several = len(model.optima_) > 1
     text = f"The best optimum, network {size}," if several else f"The {size} network"
-    went = "was" if gone == 1 else "were"
-    text += f" keeps {total - gone} of its {total} parameters; {gone} {went} pruned: the data do "
-    text += f"not ask for {'it' if gone == 1 else 'them'}."
+    went, them = ("was", "it") if gone == 1 else ("were", "them")
+    text += f" keeps {total - gone or 'none'} of its {total} parameters; "
+    text += f"{gone} {went} pruned: the data do not ask for {them}." if gone else "none was pruned."
     if several:
         text += f" The prediction averages {len(model.optima_)} optima: fits from different starts"
         text += ", each pruned by itself."

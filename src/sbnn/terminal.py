@@ -26,8 +26,8 @@ class UsageProblem(Exception):
 
 
 def printable(text: str) -> str:
-    """Without control characters: a column's name must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+    """On one line, without control characters: a column's name must not steer the terminal."""
+    return "".join(c if c.isprintable() else "�" for c in text.replace("\n", " "))
 
 
 def say(text: str) -> None:

@@ -201,8 +201,8 @@ def tmcmc(
         slow = sum(s.correlation > 0.2 for s in stages)
         worst = max(s.correlation for s in stages)
         reason = (
-            f"reached β = 1, but particles had not decorrelated after all moves of {slow} stages "
-            f"(correlation up to {worst:.2f})"
+            f"reached β = 1, but particles had not decorrelated after all moves of {slow} "
+            f"stage{'' if slow == 1 else 's'} (correlation up to {worst:.2f})"
         )
     return TmcmcResult(
         particles,
