@@ -100,6 +100,7 @@ def sampled(tmp_path):
     model = SparseBNNRegressor((1,), method="standard", noise_std=1.0, random_state=0)
     model.fit(frame, y).save(tmp_path / folder.MODEL)
     record = {"format": folder.FORMAT, "features": ["x"], "targets": ["y"], "validation": {}}
+    record |= {"data": {"rows": 12}, "scores": {}, "options": {}, "run": {}}
     (tmp_path / folder.FIT).write_text(json.dumps(record))
     frame.to_csv(tmp_path / "rows.csv", index=False)
     return tmp_path
