@@ -85,11 +85,10 @@ def mutate(
     walk = None
     while n_moves < max_moves and calm < 2:
         arguments = (phi, log_likelihood, half, beta, scale * factor)
-        own = derive_words(words, n_moves)
         if evaluate is not None:
-            result = _host_block(target, own, *arguments, evaluate)
+            result = _host_block(target, derive_words(words, n_moves), *arguments, evaluate)
         elif move == "hmc":
-            result = _hmc(target, own, *arguments)
+            result = _hmc(target, derive_words(words, n_moves), *arguments)
         else:
             walk = walk or _Walk(words, phi.shape)
             result = walk(target, n_moves, *arguments)
