@@ -9,7 +9,7 @@ help:
 	@echo "make paper      set everything up and run the study (quick settings, HTML report)"
 	@echo "make test       set everything up and run the tests"
 	@echo "make test-slow  the long checks of statistical truth"
-	@echo "make lint       ruff and mypy"
+	@echo "make lint       ruff, mypy and the direction of imports"
 	@echo "make docs       build the documentation"
 	@echo "make bench      set up the benchmark environment and run the benchmarks"
 
@@ -34,6 +34,7 @@ lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: venv
 	$(BIN)/ruff check --fix .

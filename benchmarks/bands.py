@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 
 import sbnn
-from sbnn._float64 import float64
-from sbnn.hierarchical import joint_target, nuts, to_parameters
-from sbnn.predict import push_forward
+from sbnn._core.float64 import float64
 from sbnn.priors import Hyperprior
+from sbnn.problems.network import push_forward
+from sbnn.sampling.joint import joint_target, nuts, to_parameters
 
 OUT = Path(__file__).parent / "results" / "bands.csv"
 AT = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])

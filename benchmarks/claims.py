@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sbnn import paper
+from sbnn.study import study as paper
 
 CSV = Path(__file__).parent / "results" / "claims.csv"
 

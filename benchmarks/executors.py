@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 import sbnn
-from sbnn.evaluator import Evaluator
 from sbnn.priors import Normal
+from sbnn.sampling.evaluator import Evaluator
 
 REPEATS = 5  # the shortest is reported: what else runs on the machine only adds
 

@@ -28,9 +28,9 @@ import pandas as pd
 from harness import RESULTS, exponent
 
 from sbnn import Problem, SparseBNNRegressor, datasets, network_problem, priors, standard
-from sbnn.laplace_optimum import initial, layer_groups
-from sbnn.laplace_pruning import evolve
-from sbnn.sparse_laplace import Model
+from sbnn.evidence.laplace.fit import Model
+from sbnn.evidence.laplace.optimum import initial, layer_groups
+from sbnn.evidence.laplace.pruning import evolve
 
 RUNS: list[dict] = []
 SWEEPS: list[dict] = []

@@ -24,10 +24,10 @@ from jax.scipy.special import logsumexp
 from jax.scipy.stats import multivariate_normal
 from scipy.optimize import minimize
 
-from sbnn._float64 import float64
-from sbnn.evidence import evaluate
-from sbnn.mixture import GaussianMixture
-from sbnn.optimise import multistart
+from sbnn._core.float64 import float64
+from sbnn.evidence.closed_form import evaluate
+from sbnn.evidence.mixture import GaussianMixture
+from sbnn.evidence.newton import multistart
 from sbnn.priors import Hyperprior
 
 OUT = Path(__file__).parent / "results" / "optimiser.csv"

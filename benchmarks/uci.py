@@ -21,7 +21,7 @@ import pandas as pd
 from peers import PEERS, Prediction
 
 from sbnn import SparseBNNRegressor
-from sbnn.predict import coverage, crps_mixture, interval_width, mixture_quantile, nlpd, rmse
+from sbnn.scores import coverage, crps_mixture, interval_width, mixture_quantile, nlpd, rmse
 
 OUT = Path(__file__).parent / "results" / "uci.csv"
 DATASETS = ("yacht", "energy", "concrete", "power")

@@ -23,11 +23,11 @@ import numpy as np
 import pandas as pd
 
 import sbnn
-from sbnn._float64 import float64
-from sbnn.mixture import expectation_maximisation
-from sbnn.optimise import multistart, starting_points
+from sbnn._core.float64 import float64
+from sbnn.evidence.ascent import ascend, exact_evidence
+from sbnn.evidence.mixture import expectation_maximisation
+from sbnn.evidence.newton import multistart, starting_points
 from sbnn.priors import Hyperprior
-from sbnn.refine import ascend, exact_evidence
 
 OUT = Path(__file__).parent / "results" / "verified.csv"
 THRESHOLD = 0.1  # a neuron below this relevance is irrelevant

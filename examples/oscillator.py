@@ -129,7 +129,7 @@ def make_problem(y: np.ndarray) -> sbnn.Problem:
     )
 
 
-def find_terms(seed: int, n_particles: int = 500, **options) -> sbnn.results.Result:
+def find_terms(seed: int, n_particles: int = 500, **options) -> sbnn.methods.result.Result:
     """NSBL on the measurements with noise of this seed."""
     _, y = measure(seed)
     options = {"hyperprior": HYPERPRIOR, "sparsify": SPARSIFY, **options}

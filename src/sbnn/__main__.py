@@ -1,6 +1,6 @@
 """`python -m sbnn` is `sbnn`."""
 
-from sbnn.cli import main
+from sbnn.cli.main import main
 
 if __name__ == "__main__":
     main()

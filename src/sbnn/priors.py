@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbnn._float64 import derive_key, generator
+from sbnn._core.keys import derive_key, generator
 
 _LOG_2PI = math.log(2 * math.pi)
 

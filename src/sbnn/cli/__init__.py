@@ -1,0 +1,4 @@
+"""The command line: commands, options and what the terminal shows.
+
+Imports everything; nothing imports it.
+"""

@@ -1,0 +1,192 @@
+"""`sbnn compare`: methods side by side, as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sbnn import __version__
+from sbnn._core.atomic import whole_folder, write_text
+from sbnn._core.text import fixed, number, percent, rounded, with_error
+from sbnn.regressor.estimator import SAMPLING
+from sbnn.reports.fit import dumps
+from sbnn.reports.glossary import for_the_command_line
+from sbnn.tables.header import TableError
+
+COLUMNS = {
+    "method": "method",
+    "nlpd": "NLPD",
+    "nlpd_above_best": "above best",
+    "nlpd_above_best_error": "±",
+    "rmse": "RMSE",
+    "crps": "CRPS",
+    "coverage_95": "in 95 %",
+    "width_95": "width",
+    "log_evidence": "log evidence",
+    "n_parameters_kept": "kept",
+    "n_parameters": "of",
+    "seconds": "seconds",
+}
+NOTES = (
+    "Scores are for rows left out of the fit that predicts them, the same for all methods. NLPD:",
+    "mean negative log predictive density, in nats; lower is better, as for RMSE, CRPS and width.",
+    "in 95 %: share of rows inside their 95 % interval. kept, of: parameters left and in all;",
+    "means over the optima, whose networks may differ in size. seconds: of one fit to all rows.",
+    "Log evidence is of all rows, in nats. It does not rank methods against one another: that of",
+    "laplace and laplace_nsbl is an estimate at the best optimum, that of nsbl its maximum over α.",
+)
+# A difference above so many standard errors is called one; by chance that happens once in twenty.
+CLEAR = 2.0
+
+
+def choose(
+    wanted: Sequence[str] | None, reasons: dict[str, str], folds: int = 5
+) -> tuple[list[str], dict[str, str]]:
+    """The methods to compare, and the ones left out with the reason.
+
+    Asking for one that is not feasible is an error. Methods that sample have to be asked for: they
+    run once for all rows and once per fold, at a minute or more each.
+    """
+    for method in wanted or ():
+        if method not in reasons:
+            raise TableError(f"--method must be one of {', '.join(reasons)}; got {method!r}.")
+        if reasons[method]:
+            raise TableError(f"{method} {reasons[method]}; give a smaller --hidden.")
+    if wanted:
+        return list(dict.fromkeys(wanted)), {}
+    slow = f"samples: {folds + 1} runs of a minute or more; ask for it with --method"
+    left_out = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
+    return [m for m in reasons if m not in left_out], left_out
+
+
+def against_best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records by NLPD, best first, with how far each is above the best and the error of that.
+
+    dᵢ = log p_best(yᵢ) − log p(yᵢ) over the rows i: mean d, and its standard error std(d)/√n. Rows
+    differ far more than methods do, so the pairing matters.
+    """
+    ranked = sorted(records, key=lambda r: r["nlpd"])
+    out = []
+    for record in ranked:
+        kept = {name: value for name, value in record.items() if name != "log_density"}
+        difference = np.asarray(ranked[0]["log_density"]) - np.asarray(record["log_density"])
+        kept["nlpd_above_best"] = float(difference.mean())
+        error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else np.nan
+        kept["nlpd_above_best_error"] = float(error)
+        out.append(kept)
+    return out
+
+
+def verdict(methods: Sequence[dict[str, Any]]) -> list[str]:
+    """What is best on unseen rows, by what, and whether by more than chance."""
+    if len(methods) < 2:
+        return []
+    best = methods[0]["method"]
+    clear = [m for m in methods[1:] if m["nlpd_above_best"] > CLEAR * m["nlpd_above_best_error"]]
+    alike = [m["method"] for m in methods[1:] if m not in clear]
+    out = [f"Best on unseen rows, by NLPD: {best}."]
+    for m in clear:
+        worse = with_error(m["nlpd_above_best"], m["nlpd_above_best_error"])
+        out.append(f"{m['method']} is worse by {worse} nat per row, hardly by chance.")
+    if alike:
+        out.append(
+            f"No clear difference from {best}: {', '.join(alike)} (below {CLEAR:.0f} standard "
+            "errors)."
+        )
+    return out
+
+
+def cost(chosen: Sequence[str], folds: int) -> str:
+    """What is said before methods that sample start; "" without them."""
+    slow = [method for method in chosen if method in SAMPLING]
+    if not slow:
+        return ""
+    return (
+        f"{', '.join(slow)}: {len(slow) * (folds + 1)} runs of a sampler, a minute or more each; "
+        "--folds 2 takes fewer, --method NAME compares only those named"
+    )
+
+
+def summary(records, left_out, data, targets, inputs, options, folds, n_rows) -> dict[str, Any]:
+    """Everything that is printed or written."""
+    methods = against_best(records)
+    return {
+        "version": __version__,
+        "data": Path(data).name,
+        "rows": n_rows,
+        "targets": list(targets),
+        "features": list(inputs),
+        "options": {k: v for k, v in options.items() if k != "method"},
+        "folds": folds,
+        "methods": methods,
+        "verdict": verdict(methods),
+        "left_out": left_out,
+    }
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The table as aligned text, best NLPD first, and what it says."""
+    rows = [list(COLUMNS.values())]
+    decimals = {name: _decimals([m[name] for m in found["methods"]]) for name in COLUMNS}
+    rows += [
+        [_cell(name, record, found["rows"], decimals[name]) for name in COLUMNS]
+        for record in found["methods"]
+    ]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
+    out = [
+        "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths)))
+        for row in rows
+    ]
+    out += found["verdict"]
+    for record in found["methods"]:
+        told = for_the_command_line(record.get("warnings", []))
+        more = f" (and {len(told) - 1} more like it, see --json)" if len(told) > 1 else ""
+        out += [f"! {record['method']}: {told[0]}{more}"] if told else []
+    for why in dict.fromkeys(found["left_out"].values()):
+        names = [method for method, reason in found["left_out"].items() if reason == why]
+        out.append(f"left out: {', '.join(names)} ({why})")
+    if len(found["targets"]) > 1:
+        out.append("Scores are means over the targets; --json has them one by one.")
+    return [*out, *NOTES]
+
+
+def _decimals(values: Sequence[Any]) -> int | None:
+    """Decimals that give the largest of some numbers three digits; None where that is silly."""
+    largest = max((abs(v) for v in values if not isinstance(v, str)), default=0.0)
+    return 2 - math.floor(math.log10(largest)) if 0.01 <= largest < 1000 else None
+
+
+def _cell(name: str, record: dict[str, Any], n_rows: int, decimals: int | None) -> str:
+    value = record[name]
+    if isinstance(value, str):
+        return value
+    if name == "coverage_95":
+        return percent(value, n_rows)
+    if name in ("n_parameters", "n_parameters_kept"):
+        return f"{value:.0f}"
+    if name.startswith("nlpd_above_best"):
+        return rounded(value, record["nlpd_above_best_error"])
+    if name == "log_evidence":
+        return fixed(value, 1)
+    if name == "nlpd":
+        return fixed(value, 2)
+    if name == "seconds":
+        return fixed(value, 1)
+    return number(value) if decimals is None else fixed(value, decimals)
+
+
+def write(found: dict[str, Any], out: Path) -> None:
+    """compare.csv and compare.json, whole or not at all."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows([record[name] for name in COLUMNS] for record in found["methods"])
+    with whole_folder(out) as temporary:
+        write_text(temporary / "compare.csv", text.getvalue())
+        write_text(temporary / "compare.json", dumps(found) + "\n")

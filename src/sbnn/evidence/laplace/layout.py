@@ -1,0 +1,212 @@
+"""Networks in plain NumPy with closed-form Jacobians, and factored Gauss–Newton precisions.
+
+NumPy on purpose: the shapes shrink while weights are pruned, for which a traced program would
+have to be compiled again and again. Data are stored with one column per row of the table, so that
+J Jᵀ is a single `syrk` on contiguous memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+Array = np.ndarray
+
+
+class Activation(NamedTuple):
+    """A function g, its derivative given z and g(z), and whether g(−z) = −g(z)."""
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array, Array], Array]
+    odd: bool
+
+
+ACTIVATIONS = {
+    "tanh": Activation(np.tanh, lambda z, a: 1.0 - a * a, True),
+    "relu": Activation(lambda z: np.maximum(z, 0.0), lambda z, a: (z > 0.0).astype(z.dtype), False),
+    "sigmoid": Activation(special.expit, lambda z, a: a * (1.0 - a), False),
+    "softplus": Activation(
+        lambda z: np.logaddexp(z.dtype.type(0), z), lambda z, a: special.expit(z), False
+    ),
+    "sin": Activation(np.sin, lambda z, a: np.cos(z), True),
+    "identity": Activation(lambda z: z, lambda z, a: np.ones_like(z), True),
+}
+
+
+@functools.lru_cache(maxsize=256)
+def layer_slices(sizes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Per layer (start of W, start of b, end) in the flat vector W[1], b[1], W[2], b[2], …"""
+    slices, start = [], 0
+    for n_in, n_out in itertools.pairwise(sizes):
+        slices.append((start, start + n_in * n_out, start + (n_in + 1) * n_out))
+        start = slices[-1][2]
+    return tuple(slices)
+
+
+def n_parameters(sizes: tuple[int, ...]) -> int:
+    """Number of weights and biases of a network with layer sizes (n_in, hidden…, n_out)."""
+    return layer_slices(sizes)[-1][2]
+
+
+class _Block(NamedTuple):
+    """Active weights into one live neuron: rows of J, the neuron, the live neurons they come from.
+
+    `inputs` is a full slice where all are active, which spares copying them.
+    """
+
+    rows: slice
+    output: int
+    inputs: Array | slice
+
+
+class _LayerIndex(NamedTuple):
+    """Where the active parameters of a layer stand."""
+
+    blocks: list[_Block]
+    bias_rows: Array
+    bias_outputs: Array
+
+
+class Layout:
+    """The active parameters of a network and the neurons these keep alive.
+
+    A neuron without an active way to the output is neither evaluated nor differentiated: the
+    Jacobian of its own weights is zero.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+    active : array of int, optional
+        Sorted indices into φ; all parameters when None.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], active: Array | None = None):
+        self.sizes = tuple(sizes)
+        self.active = np.arange(n_parameters(self.sizes)) if active is None else active
+        mask = np.zeros(n_parameters(self.sizes), bool)
+        mask[self.active] = True
+        slices = layer_slices(self.sizes)
+        self.alive = [np.arange(sizes[-1])]
+        for k in range(len(slices) - 1, -1, -1):
+            s, m, _ = slices[k]
+            ways = mask[s:m].reshape(sizes[k + 1], sizes[k])[self.alive[0]].any(axis=0)
+            self.alive.insert(0, np.flatnonzero(ways))
+        self.index = [self._layer(k, *slices[k]) for k in range(len(slices))]
+        self.unseen = np.ones(len(self.active), bool)
+        for layer in self.index:
+            self.unseen[layer.bias_rows] = False
+            for block in layer.blocks:
+                self.unseen[block.rows] = False
+
+    def _layer(self, k: int, s: int, m: int, e: int) -> _LayerIndex:
+        lo, mid, hi = np.searchsorted(self.active, (s, m, e))
+        n_in = self.sizes[k]
+        columns = (self.active[lo:mid] - s) % n_in
+        bounds = lo + np.searchsorted(
+            self.active[lo:mid], s + n_in * np.arange(self.sizes[k + 1] + 1)
+        )
+        place_out = np.full(self.sizes[k + 1], -1)
+        place_out[self.alive[k + 1]] = np.arange(len(self.alive[k + 1]))
+        place_in = np.full(n_in, -1)
+        place_in[self.alive[k]] = np.arange(len(self.alive[k]))
+        blocks = []
+        for i in self.alive[k + 1]:
+            start, stop = int(bounds[i]), int(bounds[i + 1])
+            inputs = place_in[columns[start - lo : stop - lo]]
+            full = len(inputs) == len(self.alive[k])
+            if start < stop:
+                where = slice(None) if full else inputs
+                blocks.append(_Block(slice(start, stop), int(place_out[i]), where))
+        bias = place_out[self.active[mid:hi] - m]
+        return _LayerIndex(blocks, np.arange(mid, hi)[bias >= 0], bias[bias >= 0])
+
+    def weights(self, phi: Array, k: int) -> tuple[Array, Array]:
+        """W and b of layer k, live neurons only."""
+        s, m, e = layer_slices(self.sizes)[k]
+        matrix = phi[s:m].reshape(self.sizes[k + 1], self.sizes[k])
+        out = self.alive[k + 1]
+        return matrix[out[:, None], self.alive[k]], phi[m:e][out]
+
+
+class Pass(NamedTuple):
+    """A forward pass: outputs, (z, a) of every layer and the weight matrices used."""
+
+    output: Array  # (n_out, n)
+    layers: list[tuple[Array, Array]]
+    matrices: list[Array]
+
+
+def forward_pass(phi: Array, x_t: Array, layout: Layout, activation: str) -> Pass:
+    """Outputs at inputs `x_t` of shape (n_in, n), in the precision of `x_t`; all layers kept."""
+    g = ACTIVATIONS[activation].value
+    phi = phi.astype(x_t.dtype, copy=False)
+    a = x_t if len(layout.alive[0]) == len(x_t) else x_t[layout.alive[0]]
+    z, layers, matrices = a, [(a, a)], []
+    for k in range(len(layout.sizes) - 1):
+        w, b = layout.weights(phi, k)
+        matrices.append(w)
+        z = w @ a
+        z += b[:, None]
+        if k < len(layout.sizes) - 2:
+            a = g(z)
+            layers.append((z, a))
+    return Pass(z, layers, matrices)
+
+
+def forward(phi: Array, x_t: Array, layout: Layout, activation: str) -> Array:
+    """Network outputs, shape (n_out, n), at inputs `x_t` of shape (n_in, n)."""
+    return forward_pass(phi, x_t, layout, activation).output
+
+
+def backward_pass(done: Pass, layout: Layout, activation: str) -> Array:
+    """∂f/∂φ of the active parameters, shape (d_active, n_out, n).
+
+    Sensitivities S[l] = ∂f/∂z[l] are propagated backwards, S[l−1] = (W[l]ᵀ S[l]) ∘ g'(z[l−1]); then
+    ∂f/∂W[l][i, j] = S[l][i] a[l−1][j] and ∂f/∂b[l][i] = S[l][i].
+    """
+    f, layers, matrices = done
+    slope = ACTIVATIONS[activation].slope
+    slopes = [slope(*layer) for layer in layers[1:]]
+    n_out, n = f.shape
+    jac = np.empty((len(layout.active), n_out, n), dtype=f.dtype)
+    jac[layout.unseen] = 0.0
+    for o in range(n_out):
+        sens = np.zeros((n_out, n), dtype=f.dtype)
+        sens[o] = 1.0
+        for k in range(len(layout.sizes) - 2, -1, -1):
+            index, a = layout.index[k], layers[k][1]
+            for rows, output, inputs in index.blocks:
+                np.multiply(a[inputs], sens[output], out=jac[rows, o])
+            jac[index.bias_rows, o] = sens[index.bias_outputs]
+            if k:
+                sens = matrices[k].T @ sens
+                sens *= slopes[k - 1]
+    return jac
+
+
+def jacobian(phi: Array, x_t: Array, layout: Layout, activation: str) -> tuple[Array, Array]:
+    """Outputs (n_out, n) and their derivatives in the active parameters (d_active, n_out, n)."""
+    done = forward_pass(phi, x_t, layout, activation)
+    return done.output, backward_pass(done, layout, activation)
+
+
+def input_gradient(phi: Array, x_t: Array, layout: Layout, activation: str) -> Array:
+    """∂f/∂x at every point, shape (n_in, n_out, n); zero for inputs without an active weight."""
+    f, layers, matrices = forward_pass(phi, x_t, layout, activation)
+    slope = ACTIVATIONS[activation].slope
+    n_out, n = f.shape
+    out = np.zeros((len(x_t), n_out, n))
+    for o in range(n_out):
+        sens = np.zeros((n_out, n))
+        sens[o] = 1.0
+        for k in range(len(layout.sizes) - 2, -1, -1):
+            sens = matrices[k].T @ sens
+            if k:
+                sens = sens * slope(*layers[k])
+        out[layout.alive[0], o] = sens
+    return out

@@ -1,0 +1,159 @@
+"""Multistart trust-region Newton ascent of the evidence over log α."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from sbnn.evidence.closed_form import Evidence, Mixture, evaluate
+from sbnn.priors import Hyperprior
+from sbnn.problems.symmetry import Symmetry
+
+
+class Step(NamedTuple):
+    """One Newton iteration."""
+
+    objective: float
+    log_alpha: np.ndarray
+    relevance: np.ndarray
+
+
+class Optimum(NamedTuple):
+    """A local maximum of log p̂(D|α) + log p(log α)."""
+
+    log_alpha: np.ndarray
+    objective: float
+    log_evidence: float
+    gradient_norm: float
+    n_iterations: int
+    converged: bool
+    reason: str
+    history: tuple[Step, ...]
+
+
+def maximise(
+    start: np.ndarray,
+    mixture: Mixture,
+    ard: np.ndarray,
+    hyperprior: Hyperprior,
+    *,
+    tolerance: float = 1e-9,
+    max_iterations: int = 300,
+) -> Optimum:
+    """Climb from one start by SciPy's `trust-exact` with the closed-form gradient and Hessian."""
+    memo: dict[bytes, Evidence] = {}
+
+    def at(log_alpha: np.ndarray) -> Evidence:
+        name = log_alpha.tobytes()
+        if name not in memo:
+            memo.clear()  # value, gradient and Hessian are asked for one after the other
+            memo[name] = evaluate(log_alpha, mixture, ard, hyperprior)
+        return memo[name]
+
+    steps: list[Step] = []
+
+    def record(log_alpha: np.ndarray) -> None:
+        here = at(log_alpha)
+        steps.append(Step(here.objective, log_alpha.copy(), here.relevance))
+
+    record(np.asarray(start, dtype=float))
+    answer = minimize(
+        lambda z: -at(z).objective,
+        start,
+        jac=lambda z: -at(z).gradient,
+        hess=lambda z: -at(z).hessian,
+        method="trust-exact",
+        callback=lambda z: record(np.asarray(z)),
+        options={
+            "gtol": tolerance,
+            "maxiter": max_iterations,
+            "initial_trust_radius": 1.0,
+            "max_trust_radius": 8.0,
+        },
+    )
+    final = at(answer.x)
+    norm = float(np.abs(final.gradient).max())
+    converged = norm <= 1e-6
+    if converged:
+        reason = "gradient below 1e-6"
+    elif answer.nit >= max_iterations:
+        reason = f"stopped after {max_iterations} iterations; raise `max_iterations`"
+    else:
+        reason = f"no further progress at gradient {norm:.1e}"
+    return Optimum(
+        answer.x,
+        final.objective,
+        final.log_evidence,
+        norm,
+        int(answer.nit),
+        converged,
+        reason,
+        tuple(steps),
+    )
+
+
+def starting_points(
+    rng: np.random.Generator, particles: np.ndarray, ard: np.ndarray, n: int
+) -> np.ndarray:
+    """Starts for log α, shape (n, n_alpha): flat, and α = 1/φ² at random particles.
+
+    A particle is one explanation of the data; the precisions that suit it lie in the basin of the
+    optimum that belongs to that explanation.
+    """
+    values = particles[rng.choice(len(particles), size=n, replace=n > len(particles))][:, ard]
+    starts = -np.log(values**2 + 1e-3)
+    starts[0] = 0.0
+    return starts
+
+
+def multistart(
+    starts: np.ndarray,
+    mixture: Mixture,
+    ard: np.ndarray,
+    hyperprior: Hyperprior,
+    symmetry: Symmetry | None = None,
+    **options,
+) -> list[Optimum]:
+    """All distinct optima reached from the starts, best objective first."""
+    found = [maximise(start, mixture, ard, hyperprior, **options) for start in starts]
+    found.sort(key=lambda o: -o.objective)
+    distinct: list[Optimum] = []
+    for optimum in found:
+        near = (
+            abs(optimum.objective - other.objective) < 1e-3
+            and same_optimum(optimum.log_alpha, other.log_alpha, ard, symmetry)
+            for other in distinct
+        )
+        if not any(near):
+            distinct.append(optimum)
+    return distinct
+
+
+def same_optimum(
+    a: np.ndarray, b: np.ndarray, ard: np.ndarray, symmetry: Symmetry | None, tolerance: float = 0.5
+) -> bool:
+    """Whether two log α agree up to a permutation of hidden neurons.
+
+    Precisions of pruned parameters are flat directions; they are compared up to log α = 6.
+    """
+    if symmetry is None or not symmetry.permute:
+        return bool(np.abs(np.minimum(a, 6) - np.minimum(b, 6)).max() <= tolerance)
+    first, second = canonical(a, ard, symmetry), canonical(b, ard, symmetry)
+    return bool(np.abs(np.minimum(first, 6) - np.minimum(second, 6)).max() <= tolerance)
+
+
+def canonical(log_alpha: np.ndarray, ard: np.ndarray, symmetry: Symmetry) -> np.ndarray:
+    """The arrangement of log α with hidden neurons ordered by their outgoing precision."""
+    full = np.zeros(len(ard))
+    full[ard] = log_alpha
+    network = symmetry.network
+    layers = [(w.copy(), b.copy()) for w, b in network.unflatten(full[: network.n_parameters])]
+    for hidden in range(len(network.sizes) - 2, 0, -1):
+        (w_in, b_in), (w_out, b_out) = layers[hidden - 1], layers[hidden]
+        order = np.lexsort((b_in, w_in.sum(axis=1), w_out.sum(axis=0)))
+        layers[hidden - 1] = (w_in[order], b_in[order])
+        layers[hidden] = (w_out[:, order], b_out)
+    full[: network.n_parameters] = network.flatten(layers)
+    return full[ard]

@@ -1,0 +1,164 @@
+"""Relevance of parameters and neurons at the exact posterior, and pruning of what has none."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sbnn._core.float64 import float64
+from sbnn.evidence.modes import curvatures
+from sbnn.problems.network import ACTIVATIONS, Network
+from sbnn.problems.network_regression import NetworkProblem
+from sbnn.problems.problem import Problem
+
+
+@float64
+def relevance_from_particles(
+    problem: Problem, phi: np.ndarray, log_alpha: np.ndarray, n_used: int = 256
+) -> np.ndarray:
+    """γᵢ = 1 − αᵢ Pᵢᵢ per ARD parameter, averaged over posterior particles.
+
+    At each particle P = (Λ + A)⁻¹ with the local curvature Λ of likelihood × known prior:
+    Gauss–Newton for networks, the positive part of the Hessian for other differentiable problems.
+    A particle is then a kernel of vanishing bandwidth, so γ depends on no bandwidth; for a model
+    linear in its parameters it is exact. Without gradients P is the particles' covariance.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.choice(len(phi), size=min(n_used, len(phi)), replace=False)
+    if problem.black_box:
+        gamma = 1.0 - np.exp(log_alpha) * phi[:, problem.ard].var(axis=0)
+        return np.clip(gamma, 0.0, 1.0)
+    precisions = curvatures(problem, phi[rows])
+    prior = np.zeros(problem.n_parameters)
+    prior[problem.ard] = np.exp(log_alpha)
+    scale = np.sqrt(np.maximum(np.diagonal(precisions, axis1=1, axis2=2) + prior, 1e-300))
+    scaled = (precisions + np.diag(prior)) / (scale[:, :, None] * scale[:, None, :])
+    inverse = np.linalg.inv(scaled + 1e-13 * np.eye(len(prior)))
+    variances = np.diagonal(inverse, axis1=1, axis2=2) / scale**2
+    return np.clip(1.0 - prior * variances, 0.0, 1.0)[:, problem.ard].mean(axis=0)
+
+
+def neuron_relevance(network: Network, relevance: np.ndarray) -> list[np.ndarray]:
+    """Relevance of the hidden neurons, one array per hidden layer.
+
+    A neuron needs a way out and a way in: the smaller of the largest γ of its outgoing weights and
+    the largest γ of its incoming ones. Parameters with a known prior (NaN) count as relevant.
+    """
+    gamma = np.where(np.isnan(relevance), 1.0, relevance)[: network.n_parameters]
+    layers = network.unflatten(gamma)
+    return [
+        np.minimum(layers[hidden][0].max(axis=1), layers[hidden + 1][0].max(axis=0))
+        for hidden in range(len(network.sizes) - 2)
+    ]
+
+
+class Pruned(NamedTuple):
+    """What pruning left.
+
+    `names`: the parameters set to zero; `neurons`: (layer, neuron) removed, counted from 1; `phi`:
+    the draws, full size, with zeros; `network` and `problem`: the smaller ones (for a network);
+    `small_phi`: the same draws in the smaller network's parameters, with the same predictions.
+    """
+
+    names: tuple[str, ...]
+    neurons: tuple[tuple[int, int], ...]
+    phi: np.ndarray
+    network: Network | None
+    problem: Problem
+    small_phi: np.ndarray
+
+    def __repr__(self) -> str:
+        gone, total = len(self.names), self.phi.shape[1]
+        text = f"<sbnn pruned: {gone} of {total} parameters are zero"
+        if gone:
+            text += f" ({', '.join(self.names[:6])}{', …' if gone > 6 else ''})"
+        if self.network is not None:
+            text += f"; {len(self.neurons)} neuron(s) removed, leaving a "
+            text += f"{'-'.join(map(str, self.network.sizes))} network"
+        return text + ">"
+
+
+def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: float) -> Pruned:
+    """Zero what is irrelevant (γ < threshold) and drop the neurons that no longer matter."""
+    if not 0 < threshold < 1:
+        raise ValueError(f"`threshold` must lie strictly between 0 and 1; got {threshold}.")
+    irrelevant = np.where(np.isnan(relevance), 1.0, relevance) < threshold
+    phi = np.where(irrelevant, 0.0, phi)
+    names = tuple(n for n, i in zip(problem.names, irrelevant) if i)
+    if not isinstance(problem, NetworkProblem):
+        return Pruned(names, (), phi, None, problem, phi)
+    network, small_phi, gone = drop_dead_neurons(problem.network, phi)
+    extra = phi[:, problem.network.n_parameters :]
+    if network.sizes[1:-1] == problem.network.sizes[1:-1]:
+        small = problem
+    else:
+        small = _smaller_problem(problem, network, gone)
+    return Pruned(names, gone, phi, network, small, np.concatenate([small_phi, extra], axis=1))
+
+
+def _smaller_problem(problem: NetworkProblem, network: Network, gone) -> NetworkProblem:
+    """The problem of the smaller network; what is left keeps its prior."""
+    old = problem.network
+    kept = [np.arange(old.n_inputs)]
+    for layer, size in enumerate(old.sizes[1:-1], start=1):
+        kept.append(np.array([j for j in range(size) if (layer, j + 1) not in gone], dtype=int))
+    kept.append(np.arange(old.n_outputs))
+    position = old.unflatten(np.arange(old.n_parameters))
+    if network.n_layers == old.n_layers:
+        left = network.flatten(
+            [(w[np.ix_(k, i)], b[k]) for (w, b), i, k in zip(position, kept, kept[1:])]
+        )
+        origin = dict(zip(network.names, left.tolist()))
+    else:  # a constant: only the output biases are left, in front of weights that are new
+        origin = dict(zip(network.names[-old.n_outputs :], position[-1][1].tolist()))
+    for k in range(old.n_parameters, problem.n_parameters):
+        origin[problem.names[k]] = k
+    known = {name: problem.priors[k] for name, k in origin.items() if not problem.ard[k]}
+    boxes = {name: problem.priors[k] for name, k in origin.items() if problem.ard[k]}
+    ard = [n for n in network.names if n not in known]
+    return NetworkProblem(
+        network, problem.x, problem.y, problem.noise_std, {**boxes, **known}, ard, problem.bound,
+        None,
+    )  # fmt: skip
+
+
+@float64
+def drop_dead_neurons(
+    network: Network, phi: np.ndarray
+) -> tuple[Network, np.ndarray, tuple[tuple[int, int], ...]]:
+    """The smaller network with the same outputs, for draws φ (n, d) whose pruned entries are zero.
+
+    A neuron is dead when its outgoing weights are zero in all draws, or its incoming weights are:
+    then it is the constant f(b), which moves into the next layer's biases. Removing one may
+    starve others, so this is repeated until nothing dies.
+    """
+    activation = ACTIVATIONS[network.activation]
+    layers = [(w.copy(), b.copy()) for w, b in network.unflatten(phi)]
+    alive = [list(range(1, size + 1)) for size in network.sizes[1:-1]]
+    gone: list[tuple[int, int]] = []
+    changed = True
+    while changed:
+        changed = False
+        for hidden in range(len(layers) - 1):
+            (w_in, b_in), (w_out, b_out) = layers[hidden], layers[hidden + 1]
+            dead_out = (w_out == 0).all(axis=(0, 1))
+            dead_in = (w_in == 0).all(axis=(0, 2))
+            dead = dead_out | dead_in
+            if not dead.any():
+                continue
+            constant = np.asarray(activation(b_in[:, dead]))
+            b_out = b_out + np.einsum("nij,nj->ni", w_out[:, :, dead], constant)
+            layers[hidden] = (w_in[:, ~dead], b_in[:, ~dead])
+            layers[hidden + 1] = (w_out[:, :, ~dead], b_out)
+            gone += [(hidden + 1, alive[hidden][j]) for j in np.flatnonzero(dead)]
+            alive[hidden] = [j for j, d in zip(alive[hidden], dead) if not d]
+            changed = True
+    if any(len(a) == 0 for a in alive):  # no way from input to output is left: a constant
+        n, n_out = len(phi), network.n_outputs
+        layers = [(np.zeros((n, n_out, network.n_inputs)), layers[-1][1])]
+        small = Network((network.n_inputs, n_out), network.activation)
+    else:
+        sizes = (network.n_inputs, *(len(a) for a in alive), network.n_outputs)
+        small = Network(sizes, network.activation)
+    return small, small.flatten(layers), tuple(sorted(gone))

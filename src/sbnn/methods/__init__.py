@@ -1,0 +1,4 @@
+"""The five methods, one module each, and the `Result` they return.
+
+Imports `evidence` and what is below it.
+"""

@@ -1,0 +1,71 @@
+"""Model choice: log evidences of several results side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from sbnn.methods.result import Result
+
+
+def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
+    """Log evidences with errors, Bayes factors against the best, evaluations and time.
+
+    Results must be of the same data: evidences of different data do not compare. For `sbnn.nsbl`
+    the evidence is that at α*, maximised over α; for the others it is integrated over the prior.
+
+    Parameters
+    ----------
+    results : sequence of Result, or mapping of names to results
+
+    Examples
+    --------
+    >>> import sbnn
+    >>> x, y = sbnn.datasets.boxcar()
+    >>> one, two = (
+    ...     sbnn.standard(sbnn.network_problem(x, y, (h,), noise_std=0.5), n_particles=200)
+    ...     for h in (1, 2)
+    ... )
+    >>> sbnn.compare({"one neuron": one, "two neurons": two}).index[0]
+    'two neurons'
+    """
+    if isinstance(results, Mapping):
+        names, items = list(results), list(results.values())
+    else:
+        items = list(results)
+        names = [r.method if isinstance(r, Result) else "?" for r in items]
+        names = [n if names.count(n) == 1 else f"{n} {i + 1}" for i, n in enumerate(names)]
+    if len(items) < 2:
+        raise ValueError(f"Give at least two results to compare; got {len(items)}.")
+    for item in items:
+        if not isinstance(item, Result):
+            raise TypeError(f"`compare` takes sbnn results; got {type(item).__name__}.")
+    prints = {None if r.problem is None else r.problem.data_fingerprint() for r in items}
+    if len(prints) > 1:
+        raise ValueError(
+            "The results are of different data, so their evidences do not compare. "
+            "Fit all models to the same X and y."
+        )
+    if prints == {None}:
+        raise ValueError(
+            "The problems do not say which data they are of; give `data=` to sbnn.Problem."
+        )
+    table = pd.DataFrame(
+        {
+            "method": [r.method for r in items],
+            "parameters": [r.phi.shape[1] for r in items],
+            "log_evidence": [r.log_evidence for r in items],
+            "log_evidence_error": [r.log_evidence_error for r in items],
+            "verified": [r.verified for r in items],
+            "evaluations": [r.n_evaluations for r in items],
+            "seconds": [r.seconds for r in items],
+        },
+        index=pd.Index(names, name="model"),
+    ).sort_values("log_evidence", ascending=False)
+    best = table.iloc[0]
+    table["log_bayes_factor"] = table["log_evidence"] - best["log_evidence"]
+    error = np.hypot(table["log_evidence_error"], best["log_evidence_error"])
+    table["log_bayes_factor_error"] = np.where(np.arange(len(table)) == 0, 0.0, error)
+    return table

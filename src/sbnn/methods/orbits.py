@@ -1,0 +1,85 @@
+"""Modes of a posterior, found from its draws and listed as orbits of the symmetry group."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from scipy.optimize import minimize
+
+from sbnn._core.float64 import float64
+from sbnn.methods.result import Orbit, Result
+from sbnn.problems.problem import Problem
+from sbnn.problems.target import Target
+
+
+@jax.jit
+def _value_and_grad(target: Target, phi):
+    def log_posterior(theta):
+        return target.evaluate(theta[None])[0] + target.prior.log_density(theta)
+
+    return jax.value_and_grad(log_posterior)(phi)
+
+
+@float64
+def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
+    """Climb from the best draws to local maxima; merge those of one orbit; assign draws to images.
+
+    A maximum has climbed far enough when its gradient is small on the scale of the draws; one
+    that ends on the edge of a uniform box is a maximum of the posterior too and is kept.
+    """
+    problem: Problem = result.problem  # type: ignore[assignment]
+    if problem.black_box:
+        raise ValueError(
+            "Climbing to modes needs gradients, and this log-likelihood is a black box. Write it "
+            "with jax.numpy, or look at `result.draws()`."
+        )
+    target = problem.target()
+    symmetry = problem.symmetry
+    fold = symmetry.fold if symmetry is not None else np.atleast_2d
+    phi = result.phi
+    log_posterior = result.log_likelihood + np.asarray(target.prior.log_density(phi))
+    starts = phi[np.argsort(-log_posterior)[:n_starts]]
+    scale = phi.std(axis=0) + 1e-12
+    found: list[tuple[float, np.ndarray]] = []
+    for start in starts:
+        value, mode = _climb(problem, target, start)
+        mode = fold(mode)[0]
+        same = (abs(value - v) < 1e-2 and np.max(np.abs(mode - m) / scale) < 0.2 for v, m in found)
+        if not any(same):
+            found.append((value, mode))
+    found.sort(key=lambda pair: -pair[0])
+    images = [_distinct(symmetry.expand(m) if symmetry is not None else m[None]) for _, m in found]
+    if not images:
+        return []
+    # Every draw belongs to the nearest image of any orbit, distances in units of the draws' std.
+    everything = np.concatenate(images) / scale
+    nearest = np.array([np.argmin(((row / scale - everything) ** 2).sum(axis=1)) for row in phi])
+    counts = np.bincount(nearest, minlength=len(everything)) / len(phi)
+    orbits, start_at = [], 0
+    for (value, mode), points in zip(found, images):
+        masses = counts[start_at : start_at + len(points)]
+        start_at += len(points)
+        orbits.append(Orbit(mode, value, points, masses))
+    return orbits
+
+
+def _climb(problem: Problem, target: Target, start: np.ndarray) -> tuple[float, np.ndarray]:
+    support = [p.support for p in problem.priors]
+
+    def objective(theta):
+        value, gradient = _value_and_grad(target, theta)
+        if not np.isfinite(value):
+            return 1e300, np.zeros_like(theta)
+        return -float(value), -np.asarray(gradient)
+
+    answer = minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=support, options={"maxiter": 2000}
+    )
+    return -float(answer.fun), answer.x
+
+
+def _distinct(points: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
+    """Rows that differ by more than rounding (a mode may be its own image)."""
+    scale = np.abs(points).max() + 1e-300
+    _, first = np.unique(np.round(points / scale / tolerance), axis=0, return_index=True)
+    return points[np.sort(first)]

@@ -1,0 +1,32 @@
+"""A user's plain Python log-likelihood, called on one parameter vector at a time.
+
+Workers load this module: it needs no JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class BlackBox(NamedTuple):
+    """What a worker needs of a problem."""
+
+    function: Callable
+    data: Any
+    names: tuple[str, ...]
+
+    def value(self, theta: np.ndarray) -> float:
+        """The function on one θ, its answer checked to be one number."""
+        value = self.function(theta) if self.data is None else self.function(theta, self.data)
+        if value is None:
+            raise ValueError("`log_likelihood` returned None; does it end with `return`?")
+        value = np.asarray(value, dtype=float)
+        if value.size != 1:
+            raise ValueError(
+                f"`log_likelihood` must return one number; it returned shape {value.shape}. "
+                "Sum over the data inside it."
+            )
+        return float(value.reshape(()))

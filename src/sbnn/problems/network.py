@@ -1,0 +1,230 @@
+"""Multilayer perceptrons as functions of one flat parameter vector φ."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbnn._core.float64 import float64
+
+ACTIVATIONS: dict[str, Callable] = {
+    "tanh": jnp.tanh,
+    "relu": jax.nn.relu,
+    "sigmoid": jax.nn.sigmoid,
+    "softplus": jax.nn.softplus,
+    "sin": jnp.sin,
+    "identity": lambda z: z,
+}
+# f(−z) = −f(z): flipping the signs of a neuron's inputs, bias and outputs changes nothing.
+ODD_ACTIVATIONS = frozenset({"tanh", "sin", "identity"})
+
+
+@dataclass(frozen=True)
+class Network:
+    """A fully connected network with a linear output layer.
+
+    The flat vector φ holds ``W[1], b[1], W[2], b[2], …``, each matrix row by row; ``W[l][j,i]``
+    leads from neuron i of layer l − 1 to neuron j of layer l, as in the study.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of inputs, hidden widths, number of outputs: (1, 3, 1) is the study's 1-3-1 net.
+    activation : str
+        One of tanh, relu, sigmoid, softplus, sin, identity.
+
+    Examples
+    --------
+    >>> net = Network((1, 3, 1))
+    >>> net.n_parameters
+    10
+    >>> net.names[:4]
+    ('W[1][1,1]', 'W[1][2,1]', 'W[1][3,1]', 'b[1][1]')
+    """
+
+    sizes: tuple[int, ...]
+    activation: str = "tanh"
+
+    def __post_init__(self) -> None:
+        sizes = tuple(int(s) for s in self.sizes)
+        if len(sizes) < 2 or any(s < 1 for s in sizes) or sizes != tuple(self.sizes):
+            raise ValueError(
+                "`sizes` needs at least an input and an output layer, all widths whole and ≥ 1; "
+                f"got {tuple(self.sizes)}."
+            )
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"Unknown activation {self.activation!r}; choose one of {', '.join(ACTIVATIONS)}."
+            )
+        object.__setattr__(self, "sizes", sizes)
+
+    @property
+    def n_inputs(self) -> int:
+        return self.sizes[0]
+
+    @property
+    def n_outputs(self) -> int:
+        return self.sizes[-1]
+
+    @property
+    def n_layers(self) -> int:
+        """Number of weight matrices."""
+        return len(self.sizes) - 1
+
+    @functools.cached_property
+    def slices(self) -> tuple[tuple[slice, slice], ...]:
+        """For each layer, where its weights and its biases stand in φ."""
+        out, start = [], 0
+        for n_in, n_out in itertools.pairwise(self.sizes):
+            middle, end = start + n_in * n_out, start + n_in * n_out + n_out
+            out.append((slice(start, middle), slice(middle, end)))
+            start = end
+        return tuple(out)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.slices[-1][1].stop
+
+    @functools.cached_property
+    def _entries(self) -> tuple[tuple[str, int, int, int], ...]:
+        """(kind, layer, row, column) of every parameter, all counted from 1."""
+        entries: list[tuple[str, int, int, int]] = []
+        for layer, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes), start=1):
+            entries += [("W", layer, j, i) for j in range(1, n_out + 1) for i in range(1, n_in + 1)]
+            entries += [("b", layer, j, 0) for j in range(1, n_out + 1)]
+        return tuple(entries)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Plain names: ``W[1][2,1]``, ``b[1][2]``, …"""
+        return tuple(
+            f"W[{layer}][{j},{i}]" if kind == "W" else f"b[{layer}][{j}]"
+            for kind, layer, j, i in self._entries
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        r"""LaTeX labels in the study's notation: $W^{[1]}_{21}$, $b^{[1]}_{2}$, …"""
+
+        def subscript(j, i):
+            return f"{j}{i}" if max(j, i) < 10 else f"{j},{i}"
+
+        return tuple(
+            f"$W^{{[{layer}]}}_{{{subscript(j, i)}}}$"
+            if kind == "W"
+            else f"$b^{{[{layer}]}}_{{{j}}}$"
+            for kind, layer, j, i in self._entries
+        )
+
+    def layer_indices(self, layer: int) -> np.ndarray:
+        """Positions in φ of the weights and biases of one layer, counted from 1."""
+        weights, biases = self.slices[layer - 1]
+        return np.arange(weights.start, biases.stop)
+
+    def unflatten(self, phi) -> list[tuple]:
+        """φ of shape (…, n_parameters) → [(W[1], b[1]), …] with W[l] of shape (…, n_out, n_in)."""
+        shapes = itertools.pairwise(self.sizes)
+        return [
+            (phi[..., w].reshape(*phi.shape[:-1], n_out, n_in), phi[..., b])
+            for (n_in, n_out), (w, b) in zip(shapes, self.slices)
+        ]
+
+    def flatten(self, layers) -> np.ndarray:
+        """[(W[1], b[1]), …] → φ, the inverse of `unflatten`."""
+        parts = []
+        for weights, biases in layers:
+            weights, biases = np.asarray(weights), np.asarray(biases)
+            parts += [weights.reshape(*biases.shape[:-1], -1), biases]
+        return np.concatenate(parts, axis=-1)
+
+    def forward(self, phi, x):
+        """Outputs for one parameter vector: (n_parameters,), (n, n_inputs) → (n, n_outputs)."""
+        activation = ACTIVATIONS[self.activation]
+        hidden = x.T
+        *inner, (last_weights, last_biases) = self.unflatten(phi)
+        for weights, biases in inner:
+            hidden = activation(_affine(weights, hidden, biases))
+        return _affine(last_weights, hidden, last_biases).T
+
+    def forward_row(self, columns, inputs):
+        """Outputs at one row of data for many φ: (n_parameters, n), (n_inputs,) → (n_outputs, n).
+
+        The parameter vectors are the fast axis, which a CPU's vector units like best.
+        """
+        activation = ACTIVATIONS[self.activation]
+        out = inputs[:, None]
+        for number, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes), start=1):
+            where_weights, where_biases = self.slices[number - 1]
+            weights = columns[where_weights].reshape(n_out, n_in, -1)
+            out = (weights * out).sum(axis=1) + columns[where_biases]
+            if number < self.n_layers:
+                out = activation(out)
+        return out
+
+    def jacobian(self, phi, x):
+        """Per-sample Jacobian ∂f/∂φ in closed form: shape (n, n_outputs, n_parameters).
+
+        With h[l] = f(z[l]) and δ[l] = ∂y/∂z[l], ∂y/∂W[l] = δ[l] h[l−1]ᵀ and ∂y/∂b[l] = δ[l].
+        """
+        activation = ACTIVATIONS[self.activation]
+        layers = self.unflatten(phi)
+        hidden, slopes = [x], []
+        for weights, biases in layers[:-1]:
+            z = hidden[-1] @ weights.T + biases
+            value, slope = jax.jvp(activation, (z,), (jnp.ones_like(z),))
+            hidden.append(value)
+            slopes.append(slope)
+        n = x.shape[0]
+        delta = jnp.broadcast_to(jnp.eye(self.n_outputs), (n, self.n_outputs, self.n_outputs))
+        columns: list = []
+        for layer in reversed(range(self.n_layers)):
+            weight_part = delta[:, :, :, None] * hidden[layer][:, None, None, :]
+            columns = [weight_part.reshape(n, self.n_outputs, -1), delta, *columns]
+            if layer:
+                delta = (delta @ layers[layer][0]) * slopes[layer - 1][:, None, :]
+        return jnp.concatenate(columns, axis=-1)
+
+
+def _affine(weights, hidden, biases):
+    # A matrix product over a handful of neurons is slower than a fused sum on a CPU, and its
+    # rounding depends on the batch; from eight inputs on the product wins.
+    if weights.shape[-1] < 8:
+        terms = [weights[:, i, None] * hidden[i] for i in range(weights.shape[-1])]
+        return functools.reduce(jnp.add, terms) + biases[:, None]
+    return weights @ hidden + biases[:, None]
+
+
+@functools.partial(jax.jit, static_argnames="network")
+def _forward_all(network: Network, phi, x):
+    return jax.lax.map(lambda p: network.forward(p, x), phi, batch_size=64)
+
+
+@float64
+def push_forward(network: Network, phi: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Network outputs for every draw: (n, d), (m, n_inputs) → (n, m, n_outputs).
+
+    Parameter uncertainty only, as in the study's prediction figures.
+    """
+    return np.asarray(_forward_all(network, phi[:, : network.n_parameters], x))
+
+
+def check_inputs(network: Network, x) -> np.ndarray:
+    """x as (m, n_inputs), finite."""
+    x = np.asarray(x, dtype=float)
+    if x.ndim == 0:
+        x = x[None]
+    if x.ndim == 1:
+        x = x[:, None] if network.n_inputs == 1 else x[None, :]
+    if x.ndim != 2 or x.shape[1] != network.n_inputs:
+        raise ValueError(
+            f"x must have {network.n_inputs} column(s), as the training data; got shape {x.shape}."
+        )
+    if not np.isfinite(x).all():
+        raise ValueError("x holds NaN or infinite values.")
+    return x

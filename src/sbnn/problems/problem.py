@@ -1,0 +1,357 @@
+"""Problems: a log-likelihood with priors and names, from a network or from a user's function."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbnn._core.float64 import float64
+from sbnn.priors import (
+    JointPrior,
+    KnownPrior,
+    Uniform,
+    prior_to_json,
+    resolve_priors,
+    select_names,
+)
+from sbnn.problems.black_box import BlackBox
+from sbnn.problems.fingerprints import fingerprint, function_identity
+from sbnn.problems.model_checks import around_model, traced_shape
+from sbnn.problems.network import Network
+from sbnn.problems.symmetry import Symmetry
+from sbnn.problems.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """A function known by being the same object, whether or not it can be hashed."""
+
+    function: Callable
+
+    def __hash__(self) -> int:
+        return id(self.function)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.function is other.function
+
+
+@functools.lru_cache(maxsize=256)
+def _vectorise(itself: _Itself, with_data: bool, uses: str) -> Callable:
+    function = itself.function
+    if with_data:
+        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
+    return lambda data, phi: jax.vmap(function)(phi)
+
+
+class Problem:
+    """A model to be learned: a log-likelihood, names, known priors, and which parameters are ARD.
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        ``log_likelihood(theta)`` for theta of shape (n_parameters,), returning a scalar; or
+        ``log_likelihood(theta, data)`` when `data` is given. A function written with `jax.numpy`
+        is compiled, vectorised and differentiated; any other Python function is called once per
+        parameter vector.
+    names : sequence of str
+        One name per parameter.
+    priors : mapping, optional
+        Known priors by name or by group (a common beginning of names); see `sbnn.priors`.
+    ard : sequence of str, optional
+        Names or groups whose relevance is to be learned. Before it is, they are uniform on
+        ±`bound`, unless `priors` gives them another uniform box.
+    bound : float
+        Half-width of that box.
+    data : optional
+        Passed to the function as it is; it also identifies the data when results are compared.
+    black_box : bool, optional
+        Say True for a plain Python function, False for a JAX one; found out when left at None.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, sbnn
+    >>> problem = sbnn.Problem(
+    ...     lambda theta: -0.5 * jnp.sum((theta - 1.0) ** 2),
+    ...     names=["a", "b"],
+    ...     priors={"a": sbnn.priors.Normal(0.0, 3.0)},
+    ...     ard=["b"],
+    ... )
+    >>> problem.n_parameters, problem.black_box
+    (2, False)
+    """
+
+    network: Network | None = None
+
+    def __init__(
+        self,
+        log_likelihood: Callable,
+        names: Sequence[str],
+        priors: Mapping[str, KnownPrior] | None = None,
+        ard: Sequence[str] = (),
+        *,
+        bound: float = 20.0,
+        data: Any = None,
+        labels: Sequence[str] | None = None,
+        black_box: bool | None = None,
+    ):
+        if not callable(log_likelihood):
+            raise TypeError(f"`log_likelihood` must be a function; got {log_likelihood!r}.")
+        self._set_parameters(names, priors, ard, bound, labels)
+        self.function = log_likelihood
+        self.data = self.observations = data
+        if black_box is None:
+            black_box = not _is_traceable(log_likelihood, self.n_parameters, data)
+        self.black_box = bool(black_box)
+        if not self.black_box:
+            self._check_output_shape()
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Callable,
+        y,
+        *,
+        names: Sequence[str],
+        noise_std: float | Sequence[float] | np.ndarray | None = None,
+        priors: Mapping[str, KnownPrior] | None = None,
+        ard: Sequence[str] = (),
+        noise_prior: KnownPrior | None = None,
+        bound: float = 20.0,
+        black_box: bool | None = None,
+    ) -> Problem:
+        """Any model that predicts y, with Gaussian noise: JAX, plain Python, a simulator.
+
+        Parameters
+        ----------
+        model : callable
+            ``model(theta)``, theta of shape (len(names),), returns predictions of y's shape.
+        y : array, shape (n,) or (n, n_outputs)
+        noise_std : float, one per output, one per observation, or None
+            Known standard deviation of the noise. None infers its logarithm as ``log_sigma`` (or
+            ``log_sigma[1]``, … for several outputs) with `noise_prior` (default: normal around
+            log(std(y) / 3), std 1.5); the model does not see it.
+        names, priors, ard, bound, black_box
+            As for `Problem`. Say ``black_box=True`` for a model that runs a program or writes
+            files, so that JAX does not try to trace it.
+
+        Examples
+        --------
+        >>> import numpy as np, sbnn
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> problem = sbnn.Problem.from_model(
+        ...     lambda theta: float(theta[0]) * np.exp(-float(theta[1]) * t),
+        ...     y=2.0 * np.exp(-t),
+        ...     names=["size", "decay"],
+        ...     priors={"size": sbnn.priors.LogNormal(), "decay": sbnn.priors.LogNormal()},
+        ... )
+        >>> problem.names, problem.black_box
+        (('size', 'decay', 'log_sigma'), True)
+        """
+        function, data, names, priors, traceable = around_model(
+            model, y, noise_std, names, priors, noise_prior, black_box
+        )
+        problem = cls(function, names, priors, ard, bound=bound, data=data, black_box=not traceable)
+        problem.observations = data[0]
+        return problem
+
+    def _set_parameters(self, names, priors, ard, bound, labels) -> None:
+        self.names = tuple(names)
+        if not self.names or not all(isinstance(n, str) and n for n in self.names):
+            raise ValueError("`names` must hold one non-empty string per parameter.")
+        if len(set(self.names)) != len(self.names):
+            twice = next(n for n in self.names if self.names.count(n) > 1)
+            raise ValueError(f"Parameter names must differ; {twice!r} appears more than once.")
+        if not (np.isfinite(bound) and bound > 0):
+            raise ValueError(f"`bound` must be a finite number above zero; got {bound}.")
+        self.bound = float(bound)
+        self.labels = tuple(labels) if labels is not None else self.names
+        if len(self.labels) != len(self.names):
+            raise ValueError(f"{len(self.labels)} labels for {len(self.names)} names.")
+        self.ard = select_names(self.names, ard)
+        box = Uniform(-self.bound, self.bound)
+        default = {n: box for n, a in zip(self.names, self.ard) if a}
+        given = dict(priors or {})
+        for key in given:  # a group key covers ARD parameters too: it beats their default box
+            for n, hit in zip(self.names, select_names(self.names, [key])):
+                if hit:
+                    default.pop(n, None)
+        self.priors = tuple(resolve_priors(self.names, {**default, **given}, None))
+        for name, prior, is_ard in zip(self.names, self.priors, self.ard):
+            if is_ard and not isinstance(prior, Uniform):
+                raise ValueError(
+                    f"{name!r} is ARD, so its known prior can only be the uniform box it is "
+                    f"sampled in; got {prior}. Drop it from `ard` or from `priors`."
+                )
+
+    @float64
+    def _check_output_shape(self) -> None:
+        phi = jax.ShapeDtypeStruct((3, self.n_parameters), jnp.float64)
+        shape = jax.eval_shape(self._batched, self._arrays, phi).shape
+        if shape != (3,):
+            raise ValueError(
+                f"`log_likelihood` must return one number per parameter vector; it returns an "
+                f"array of shape {shape[1:]}. Sum over the data inside it."
+            )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:6]) + (", …" if len(self.names) > 6 else "")
+        kind = "black box" if self.black_box else "JAX"
+        return (
+            f"<sbnn problem: {self.n_parameters} parameters ({shown}), {int(self.ard.sum())} of "
+            f"them ARD; {kind} log-likelihood>"
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.names)
+
+    @property
+    def _arrays(self) -> Any:
+        """The data as JAX sees it."""
+        return self.data if self.data is not None else ()
+
+    @functools.cached_property
+    def _batched(self) -> Callable:
+        """The function of one θ as a batched function of (data, φ).
+
+        JAX compiles the globals and attributes that a function reads as constants. Problems share
+        a compiled function only while these are the same: a new problem sees their present values.
+        """
+        uses = json.dumps(function_identity(self.function), sort_keys=True)
+        return _vectorise(_Itself(self.function), self.data is not None, uses)
+
+    @property
+    def _rapid(self) -> Callable | None:
+        """A faster form of `_batched` for walks, or None."""
+        return None
+
+    @property
+    def symmetry(self) -> Symmetry | None:
+        """Group under which the likelihood is invariant, or None."""
+        return None
+
+    @functools.cached_property
+    def _known_prior(self) -> JointPrior:
+        return JointPrior.of(self.priors)
+
+    def known_prior(self) -> JointPrior:
+        """Known priors, and the uniform box where ARD: what standard Bayes uses."""
+        return self._known_prior
+
+    def prior_at(self, log_alpha) -> JointPrior:
+        """The hybrid prior p(φ|α): N(0, 1/α) where ARD, known priors elsewhere."""
+        return JointPrior.replace_ard(self.priors, self.ard, log_alpha)
+
+    def target(self, prior: JointPrior | None = None) -> Target:
+        """What a sampler needs, under `prior` (the known one when None)."""
+        function = self.function if self.black_box else self._batched
+        data = () if self.black_box else self._arrays
+        prior = prior if prior is not None else self.known_prior()
+        return Target(data, prior, function, self._rapid)
+
+    def log_box_volume(self) -> float:
+        """Log volume of the box of the ARD parameters: what log Z₀ adds to log Z."""
+        return float(
+            sum(math.log(p.high - p.low) for p, a in zip(self.priors, self.ard) if a)  # type: ignore
+        )
+
+    @float64
+    def log_likelihood(self, phi) -> np.ndarray:
+        """Log-likelihood of φ, shape (d,) or (n, d); NaN of the user's function shows as −inf."""
+        phi = np.asarray(phi, dtype=float)
+        batch = np.atleast_2d(phi)
+        if batch.shape[-1] != self.n_parameters:
+            raise ValueError(f"φ has {batch.shape[-1]} entries; expected {self.n_parameters}.")
+        if self.black_box:
+            value = np.array([self.call(theta) for theta in batch])
+            value = np.where(np.isnan(value) | (value == np.inf), -np.inf, value)
+        else:
+            value = np.asarray(_evaluate(self.target(), batch))
+        return value if phi.ndim == 2 else value[0]
+
+    def call(self, theta: np.ndarray) -> float:
+        """The user's black-box function on one θ, its answer checked to be one number."""
+        return BlackBox(self.function, self.data, self.names).value(theta)
+
+    def description(self) -> dict[str, Any]:
+        """Everything but the function and the data, in a form that can be stored."""
+        return {
+            "names": list(self.names),
+            "labels": list(self.labels),
+            "priors": [prior_to_json(p) for p in self.priors],
+            "ard": self.ard.tolist(),
+            "bound": self.bound,
+            "black_box": self.black_box,
+            "data": self.data_fingerprint(),
+        }
+
+    def data_fingerprint(self) -> str | None:
+        """A hash of the data, or None when the problem was given none."""
+        return None if self.data is None else fingerprint(self.observations)
+
+    def fingerprint(self) -> str:
+        """A hash of the configuration and the data."""
+        text = json.dumps(self.description(), sort_keys=True)
+        return hashlib.sha256((text + fingerprint(self.data)).encode()).hexdigest()[:16]
+
+
+@jax.jit
+def _evaluate(target: Target, phi):
+    return target.evaluate(phi)
+
+
+def _is_traceable(function: Callable, n: int, data: Any) -> bool:
+    """Whether JAX can trace the function, found out without running it on numbers."""
+    one = function if data is None else lambda theta: function(theta, data)
+    return traced_shape(one, n, function) is not None
+
+
+def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What can be pruned as one: (gate, members), positions among the ARD parameters.
+
+    Of a network, hidden neurons, whose gate is their outgoing weights; of any other model, single
+    parameters. A network's single weights and biases are left to the evidence alone: forcing the
+    marginal ones to zero made predictions too sure where the data end.
+    """
+    network = problem.network
+    if network is None:
+        return [(np.array([i]), np.array([i])) for i in range(int(problem.ard.sum()))]
+    position = np.full(problem.n_parameters, -1)
+    position[problem.ard] = np.arange(int(problem.ard.sum()))
+    at = network.unflatten(np.arange(network.n_parameters))
+    units = []
+    for hidden in range(len(network.sizes) - 2):
+        for j in range(network.sizes[hidden + 1]):
+            gate = position[at[hidden + 1][0][:, j]]
+            members = np.concatenate(
+                [gate, position[at[hidden][0][j]], position[at[hidden][1][[j]]]]
+            )
+            if (members >= 0).all():
+                units.append((gate, members))
+    return units
+
+
+def require_problem(problem: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"The first argument must be an sbnn.Problem; got {type(problem).__name__}. "
+            "Make one with sbnn.network_problem(X, y, …) or sbnn.Problem(log_likelihood, …)."
+        )
+
+
+def require_ard(problem: Any, method: str) -> None:
+    require_problem(problem)
+    if not problem.ard.any():
+        raise ValueError(
+            f"`{method}` learns the relevance of ARD parameters and the problem has none; "
+            "name some in `ard`, or use sbnn.standard."
+        )

@@ -1,0 +1,93 @@
+"""What a careful reader should know before trusting the numbers of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sbnn._core.text import number
+from sbnn.reports.fit import Fit
+from sbnn.reports.glossary import FINE, for_the_command_line
+from sbnn.tables.column_checks import (
+    about_repeated_columns,
+    about_row_numbers,
+    about_similar_columns,
+)
+
+FEW_ROWS = 30
+# Errors above so many predicted standard deviations: chance makes one in 5e8.
+FAR = 6.0
+
+
+def cautions(fitted: Fit) -> list[str]:
+    """Sentences about the table, the targets, the intervals and the method."""
+    run = fitted.record.get("run", {})
+    # A method both warns and keeps the message in its result, with the reason inside.
+    told = for_the_command_line(
+        [*fitted.model.messages_, *run.get("messages", []), *fitted.record.get("warnings", [])]
+    )
+    out = [*_table(fitted), *_targets(fitted)]
+    if run and not run["converged"]:
+        (reason,) = for_the_command_line([run["reason"]])
+        if reason != FINE and not any(reason in text for text in told):
+            out.append(
+                f"The sampler's last run moved slowly: {reason}. Errors may be larger than stated."
+            )
+    return list(dict.fromkeys([*out, *told]))
+
+
+def _table(fitted: Fit) -> list[str]:
+    out, data, n = [], fitted.data, len(fitted.data)
+    constant = [name for name in fitted.features if np.ptp(data[name].to_numpy()) == 0]
+    if constant:
+        out.append(f"The same value in every row: {', '.join(f'“{c}”' for c in constant[:8])}.")
+    out += about_repeated_columns(fitted.x)
+    out += about_similar_columns(fitted.x)
+    out += about_row_numbers(fitted.x)
+    if n < FEW_ROWS:
+        out.append(
+            f"Only {n} rows: predictions and scores are rough, and on so few the intervals are "
+            "more often too narrow than too wide."
+        )
+    kept = int(fitted.model.optima_["n_kept"].iloc[0])
+    if kept >= n * len(fitted.targets):
+        out.append(
+            f"{kept} parameters were kept for {n} rows: with so many the fit may follow the noise."
+        )
+    repeated = int(data.duplicated().sum())
+    if repeated:
+        out.append(
+            f"{repeated} rows repeat another one exactly; scores on unseen rows may look too good."
+        )
+    return out
+
+
+def _targets(fitted: Fit) -> list[str]:
+    out, held = [], fitted.held_out
+    noise = np.atleast_1d(fitted.model.noise_std_)
+    error = np.abs(held.y - held.mean)
+    residual = np.sqrt((error**2).mean(axis=0))
+    far = (error > FAR * held.std).sum(axis=0)
+    for k, name in enumerate(fitted.targets):
+        if len(np.unique(fitted.y[:, k])) == 2:
+            out.append(
+                f"“{name}” takes two values only. Such classes are not what this model is for: its "
+                "predictions are no probabilities, and its intervals mean little."
+            )
+        if noise[k] > 1.5 * residual[k] > 0:
+            out.append(
+                f"The noise of “{name}” ({noise_text(fitted, float(noise[k]))}) is far above "
+                f"errors on unseen rows ({number(float(residual[k]), 2)}): the intervals are too "
+                "wide."
+            )
+        if far[k]:
+            rows = "1 unseen row lies" if far[k] == 1 else f"{far[k]:,} unseen rows lie"
+            out.append(
+                f"{rows} more than {FAR:.0f} standard deviations from the “{name}” predicted: "
+                "outliers, or a model that is surer than it should be."
+            )
+    return out
+
+
+def noise_text(fitted: Fit, noise: float) -> str:
+    """As given; or as inferred, with the two digits that a few hundred rows tell."""
+    return number(noise, 3 if fitted.model.noise_std is not None else 2)

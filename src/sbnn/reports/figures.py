@@ -1,0 +1,327 @@
+"""Figures of a fit's report: predictions, partial dependence, calibration, pairs, evidence."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from sbnn.evidence.laplace.mixture import moments, quantiles
+from sbnn.regressor.posteriors import LaplacePosterior
+from sbnn.reports.fit import Fit
+from sbnn.reports.plots import BEFORE, COLOURS, DATA, TRUTH, _figure, plot_pairs
+
+N_INPUTS_SHOWN = 9
+N_PAIRS = 5
+# Ends of the central 95 % of a distribution.
+BAND = (0.025, 0.975)
+# Falls of the log evidence within one iteration, in nats, that no step of an iteration makes.
+FALL = 5.0
+
+
+class Shown(NamedTuple):
+    """A figure of the page."""
+
+    title: str
+    caption: str
+    source: str  # a data: address
+
+
+def short(name: str, length: int = 28) -> str:
+    """A column's name on one line that fits into a figure."""
+    name = " ".join(str(name).split())
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def colour(fitted: Fit) -> str:
+    return COLOURS.get(fitted.model.method_used_, "#0072B2")
+
+
+def embed(figure, title: str, caption: str, dpi: int = 110) -> Shown:
+    """The figure as a PNG inside the page."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # glyphs of a column's name that the font does not have
+        figure.savefig(buffer, format="png", dpi=dpi)
+    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return Shown(title, caption, source)
+
+
+def _label(ax, **texts: str) -> None:
+    """Labels that are shown as they are: a $ in a column's name is no formula."""
+    for axis, text in texts.items():
+        getattr(ax, f"set_{axis}")(short(text), parse_math=False)
+
+
+def _by_output(values: np.ndarray) -> np.ndarray:
+    """Draws as (m, n_outputs, n_draws)."""
+    return values[:, None, :] if values.ndim == 2 else values
+
+
+def _columns(values: np.ndarray) -> np.ndarray:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def function_mixture(fitted: Fit, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, means and stds of the function itself, each (n_components, m, n_outputs).
+
+    The components are those of the predicted intervals, without the noise.
+    """
+    model = fitted.model
+    x = model._scaling.inputs(model._inputs_of(frame))
+    weights, means, stds = model._posterior.components(x, noise=False)
+    as_y = lambda values, shift: np.array([_columns(model._units(v, shift)) for v in values])
+    return weights.transpose(0, 2, 1), as_y(means, True), as_y(stds, False)
+
+
+def own_uncertainty(fitted: Fit, n_rows: int = 500) -> np.ndarray:
+    """Median over rows of the table of the std of the function, shape (n_outputs,)."""
+    rows = np.random.default_rng(0).permutation(len(fitted.x))[:n_rows]
+    return np.median(moments(*function_mixture(fitted, fitted.x.iloc[rows]))[1], axis=0)
+
+
+# ---------------------------------------------------------------------------------- predictions
+def curves(fitted: Fit) -> list[Shown]:
+    """One input: the function and new observations over the range of the data and a bit beyond."""
+    name = fitted.features[0]
+    x = fitted.x[name].to_numpy()
+    pad = 0.15 * (np.ptp(x) or 1.0)
+    grid = np.linspace(x.min() - pad, x.max() + pad, 300)
+    frame = pd.DataFrame({name: grid})
+    mean, interval = fitted.model.predict(frame, return_interval=0.95)
+    band = quantiles(*function_mixture(fitted, frame), (0.025, 0.975))
+    mean, out = _columns(mean), []
+    interval = interval[:, None, :] if interval.ndim == 2 else interval
+    for k, target in enumerate(fitted.targets):
+        figure = _figure(figsize=(7.6, 4.2))
+        ax = figure.add_subplot()
+        tone = colour(fitted)
+        ax.fill_between(grid, *interval[:, k].T, color=tone, alpha=0.16, lw=0,
+                        label="95 % of new observations")  # fmt: skip
+        ax.fill_between(grid, *band[..., k], color=tone, alpha=0.38, lw=0,
+                        label="95 % band of the function")  # fmt: skip
+        ax.plot(grid, mean[:, k], color=tone, lw=1.9, label="mean")
+        ax.plot(x, fitted.y[:, k], "o", color=DATA, ms=3.5, mfc="none", label="data")
+        for edge in (x.min(), x.max()):
+            ax.axvline(edge, color=BEFORE, lw=0.8, ls=":")
+        _label(ax, xlabel=name, ylabel=target)
+        ax.legend(frameon=False, fontsize=9)
+        text = (
+            "Mean; the inner band holds the function with 95 % probability (the model's own "
+            "uncertainty), the outer one new observations: function and noise together. Dotted "
+            "lines: where the data end."
+        )
+        out.append(embed(figure, f"{target} as a function of {name}", text))
+    return out
+
+
+def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[Shown]:
+    """Several inputs: the mean prediction when one input is set and the others stay as they are."""
+    order = np.argsort(-fitted.model.feature_relevance_, kind="stable")[:N_INPUTS_SHOWN]
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(fitted.x))[:n_rows]
+    base = fitted.x.iloc[rows]
+    grids, bands = [], []
+    for j in order:
+        name = fitted.features[j]
+        low, high = np.quantile(fitted.x[name], [0.01, 0.99])
+        grid = np.linspace(low, high, n_grid)
+        frame = pd.concat([base.assign(**{name: value}) for value in grid], ignore_index=True)
+        draws = _by_output(fitted.model.sample_y(frame, 150, random_state=0, noise=False))
+        means = draws.reshape(n_grid, len(base), *draws.shape[1:]).mean(axis=1)
+        grids.append(grid)
+        bands.append(means)  # (n_grid, n_outputs, n_draws)
+    out = []
+    for k, target in enumerate(fitted.targets):
+        n_columns = 2 if len(order) == 4 else min(3, len(order))
+        n_lines = -(-len(order) // n_columns)
+        figure = _figure(figsize=(3.3 * n_columns + 0.6, 2.6 * n_lines))
+        axes = figure.subplots(n_lines, n_columns, squeeze=False, sharey=True)
+        for ax in axes.flat[len(order) :]:
+            ax.set_axis_off()
+        for ax, j, grid, means in zip(axes.flat, order, grids, bands):
+            low, high = np.quantile(means[:, k], [0.025, 0.975], axis=1)
+            ax.fill_between(grid, low, high, color=colour(fitted), alpha=0.3, lw=0)
+            ax.plot(grid, means[:, k].mean(axis=1), color=colour(fitted), lw=1.8)
+            values = fitted.x.iloc[:, j].to_numpy()
+            marks = np.quantile(values, np.linspace(0, 1, 21))
+            ax.plot(marks, np.zeros(21), "|", color=DATA, ms=7, transform=ax.get_xaxis_transform())
+            ax.locator_params(axis="x", nbins=4)  # room for numbers as long as 120000
+            _label(ax, xlabel=fitted.features[j])
+        for ax in axes[:, 0]:
+            _label(ax, ylabel=target)
+        text = (
+            "The prediction, averaged over the rows of the table, when one input is set to a value "
+            "and the others stay; with the 95 % band of the average, without noise. Ticks: "
+            "quantiles of the data."
+        )
+        if len(fitted.features) > len(order):
+            text += f" The {len(order)} most relevant of {len(fitted.features)} inputs."
+        out.append(embed(figure, f"{target} against each input", text))
+    return out
+
+
+def observed(fitted: Fit) -> list[Shown]:
+    """Predicted against observed, for rows the predicting fit did not see."""
+    held, out = fitted.held_out, []
+    rows = np.random.default_rng(0).permutation(len(held.rows))[:600]
+    for k, target in enumerate(fitted.targets):
+        figure = _figure(figsize=(5.6, 4.6))
+        ax = figure.add_subplot()
+        y, mean = held.y[rows, k], held.mean[rows, k]
+        low, high = held.lower[rows, k], held.upper[rows, k]
+        error = np.maximum(np.stack([mean - low, high - mean]), 0)
+        ax.errorbar(y, mean, yerr=error, fmt="none", ecolor=colour(fitted), alpha=0.5, lw=1)
+        missed = (y < low) | (y > high)
+        ax.plot(y[~missed], mean[~missed], "o", color=colour(fitted), ms=3.5, label="inside")
+        ax.plot(y[missed], mean[missed], "x", color="#D55E00", ms=6, mew=1.6, label="outside")
+        ends = [min(y.min(), mean.min()), max(y.max(), mean.max())]
+        ax.plot(ends, ends, color=TRUTH, lw=1, ls="--")
+        ax.set(xlabel="observed", ylabel="predicted")
+        ax.margins(y=0.08)
+        ax.legend(title="95 % interval", frameon=False, fontsize=9, loc="upper left")
+        text = (
+            "Mean and 95 % interval of unseen rows against what was observed. "
+            f"{missed.sum()} of {len(rows)} lie outside their interval."
+        )
+        out.append(embed(figure, f"{target}: predicted against observed", text))
+    return out
+
+
+# ---------------------------------------------------------------------------------- calibration
+def calibration(fitted: Fit) -> list[Shown]:
+    """PIT histogram, and observed against nominal coverage of central intervals."""
+    held, out = fitted.held_out, []
+    levels = np.linspace(0.02, 0.98, 49)
+    for k, target in enumerate(fitted.targets):
+        pit = held.pit[:, k]
+        n = len(pit)
+        figure = _figure(figsize=(9, 3.5))
+        figure.get_layout_engine().set(wspace=0.08)
+        left, right = figure.subplots(1, 2)
+        bins = int(np.clip(n // 8, 4, 20))
+        left.axhspan(*binom.ppf(BAND, n, 1 / bins), color=BEFORE, alpha=0.3, lw=0, zorder=0)
+        left.hist(pit, bins=np.linspace(0, 1, bins + 1), color=colour(fitted), alpha=0.6, ec="w")
+        left.axhline(n / bins, color=TRUTH, lw=1, ls="--")
+        left.margins(y=0.06)
+        left.set(xlabel="PIT: where the observation falls, 0 to 1", ylabel="number of rows",
+                 xlim=(0, 1))  # fmt: skip
+        inside = [(np.abs(pit - 0.5) <= level / 2).mean() for level in levels]
+        low, high = (binom.ppf(q, n, levels) / n for q in BAND)
+        right.fill_between(levels, low, high, color=BEFORE, alpha=0.3, lw=0)
+        right.plot([0, 1], [0, 1], color=TRUTH, lw=1, ls="--")
+        right.plot(levels, inside, color=colour(fitted), lw=2)
+        right.set(xlabel="probability claimed", ylabel="share of rows inside", xlim=(0, 1),
+                  ylim=(0, 1))  # fmt: skip
+        text = (
+            "Left: flat, apart from chance, when the predicted distributions are right; a hump in "
+            "the middle means too wide, horns at the ends too narrow. Right: on the diagonal when "
+            "intervals hold what they claim. The grey bands hold each bar, and each point of the "
+            "curve, with at least 95 % probability if the predictions are right: up to one in "
+            "twenty may leave them by chance. Unseen rows only."
+        )
+        out.append(embed(figure, f"Calibration of {target}", text))
+    return out
+
+
+# ------------------------------------------------------------------------- posterior, evidence
+def pairs(fitted: Fit) -> Shown | None:
+    """Pairwise posterior of the most relevant parameters of the best optimum."""
+    model = fitted.model
+    posterior = model._posterior
+    gamma = np.nan_to_num(model.relevance_, nan=0.0)
+    if isinstance(posterior, LaplacePosterior):
+        best = posterior.best
+        if best.precision is None or len(best.active) < 2:
+            return None
+        draws = np.repeat(best.phi[:, None], 6000, axis=1)
+        draws[best.active] += best.precision.draw(np.random.default_rng(0), 6000)
+        phi = draws.T
+    else:
+        phi = posterior.representatives
+    varied = np.flatnonzero((phi.std(axis=0) > 0) & ~posterior.pruned)
+    top = np.sort(varied[np.argsort(-gamma[varied], kind="stable")][:N_PAIRS])
+    if len(top) < 2:
+        return None
+    figure = plot_pairs([phi[:, top]], [model.network_.labels[k] for k in top],
+                        colours=[colour(fitted)])  # fmt: skip
+    text = (
+        "Marginals and pairs of draws, in standardised units. Thin ridges are combinations of "
+        "weights that the data do not tell apart."
+    )
+    if not isinstance(posterior, LaplacePosterior) and model.network_.activation == "tanh":
+        text += (
+            " Of mirror images, the same function with neurons exchanged or signs flipped, one is "
+            "shown; the axes leave out the outermost 1 % on either side."
+        )
+    known = not np.isnan(model.relevance_).all()
+    which = "the parameters of largest relevance" if known else "the first parameters"
+    return embed(figure, f"Posterior of {which}", text)
+
+
+def optimisation(fitted: Fit) -> Shown | None:
+    """How the best optimum was reached."""
+    run = fitted.record.get("run", {})
+    if isinstance(fitted.model._posterior, LaplacePosterior):
+        best = fitted.model._posterior.best
+        # In the units of y, as everywhere else on the page.
+        history = np.asarray(best.history) + (fitted.model.log_evidence_ - best.log_evidence)
+        text = (
+            "It steps up where weights get precisions of their own in place of shared ones; a slow "
+            "fall is no fault, as the update of α may pass through lower evidence before it rises "
+            "again. Dashed: the fit that was kept, of the highest evidence, or next to it with "
+            "fewer weights."
+        )
+        what = "Evidence over the iterations of the best optimum"
+    else:
+        history = np.array([s["log_evidence"] for s in run.get("refine", [])])
+        text = (
+            "As estimated on the way by draws that are carried along, by and by too high; steps "
+            "down are parameters taken out on trial, and fresh draws. Dashed: the exact evidence "
+            "at the optimum, by which the answer is judged."
+        )
+        what = "Evidence over the steps of the refinement"
+    if len(history) < 2:
+        return None
+    # Laplace's first iterations lead up from a random start, far below all others.
+    usual, high = np.quantile(history, 0.1), history.max()
+    first = 0 if run else int(np.argmax(history >= usual))
+    low = max(history[first:].min(), usual - 2 * (high - usual))
+    figure = _figure(figsize=(7, 3))
+    ax = figure.add_subplot()
+    steps = np.arange(1, len(history) + 1)
+    changes = falls(history)
+    changes = changes[changes > first]
+    for part in np.split(np.arange(first, len(history)), changes - first):
+        ax.plot(steps[part], history[part], "-", color=colour(fitted), lw=1.6)
+    for k in changes:
+        ax.axvline(steps[k] - 0.5, color=TRUTH, lw=1, ls=":")
+    ax.axhline(fitted.model.log_evidence_, color=BEFORE, lw=1, ls="--", zorder=0)
+    ax.set(xlabel="iteration", ylabel="log evidence in nats")
+    margin = 0.06 * (high - low) + 1e-9
+    ax.set_ylim(low - margin, high + margin)
+    if first:
+        text = f"The first {first} iterations, from a random start, are left out. {text}"
+    if len(changes):
+        text += (
+            " Dotted: the fit itself was changed, as a rule by taking out a neuron. The evidence "
+            "falls at once and comes back as the others take over its work; such a trial is kept "
+            "only where it ends no lower than it began."
+        )
+    if history[first:].min() < low:
+        text += " The deepest falls leave the picture."
+    return embed(figure, what, text)
+
+
+def falls(history: np.ndarray) -> np.ndarray:
+    """Places from which on the evidence is that of a changed fit: it fell far at once.
+
+    The first iterations come from a random start and may fall by themselves.
+    """
+    places = np.flatnonzero(np.diff(history) < -FALL) + 1
+    return places[places > 10]

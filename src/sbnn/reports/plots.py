@@ -1,0 +1,306 @@
+"""Figures: networks as graphs, pairwise posteriors, evidence surfaces, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sbnn.evidence.closed_form import Mixture, log_evidence
+from sbnn.priors import Hyperprior
+from sbnn.problems.network import Network
+
+# One colour per method everywhere; Okabe & Ito's palette, distinguishable for colour-blind readers.
+COLOURS = {
+    "standard": "#E69F00",
+    "nsbl": "#0072B2",
+    "hierarchical": "#009E73",
+    "laplace": "#D55E00",
+    "laplace_nsbl": "#CC79A7",
+}
+TITLES = {
+    "standard": "Standard Bayes",
+    "nsbl": "NSBL",
+    "hierarchical": "Hierarchical Bayes",
+    "laplace": "Laplace",
+    "laplace_nsbl": "Laplace with NSBL",
+}
+Labels = Sequence[str] | np.ndarray
+TRUTH, DATA, BEFORE = "#111111", "#555555", "#999999"
+
+
+def _figure(*args, **kwargs):
+    """A figure outside pyplot's global list: nothing to close, no display needed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(*args, **{"layout": "constrained", **kwargs})
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _axes(ax, figsize=(5.0, 3.4)):
+    if ax is not None:
+        return ax
+    return _figure(figsize=figsize).add_subplot()
+
+
+def plot_data(x, y, truth=None, ax=None):
+    """Observations, and the truth as a line."""
+    ax = _axes(ax)
+    if truth is not None:
+        grid = np.linspace(np.min(x), np.max(x), 400)
+        ax.plot(grid, truth(grid), color=TRUTH, label="truth")
+    ax.plot(x, y, "o", color=DATA, ms=4, mfc="none", label="data")
+    ax.set(xlabel="$x$", ylabel="$y$")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_predictions(
+    result: Any, x, truth=None, data=None, n: int = 1000, colour=None, ax=None, title=None
+):
+    """Push-forward draws, their mean and 95 % band, with truth and data."""
+    ax = _axes(ax)
+    colour = colour or COLOURS.get(result.method, "#0072B2")
+    draws = result.push_forward(x, n)
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+    for row in draws[:: max(1, len(draws) // 150)]:
+        ax.plot(x, row, color=colour, alpha=0.06, lw=0.6)
+    ax.fill_between(x, low, high, color=colour, alpha=0.25, lw=0, label="95 % band")
+    ax.plot(x, draws.mean(axis=0), color=colour, lw=1.8, label="mean")
+    if truth is not None:
+        ax.plot(x, truth(x), color=TRUTH, lw=1.2, ls="--", label="truth")
+    if data is not None:
+        ax.plot(*data, "o", color=DATA, ms=2.5, mfc="none", label="data")
+    ax.set(xlabel="$x$", title=title or TITLES.get(result.method, result.method))
+    return ax
+
+
+def plot_network(network: Network, relevance=None, threshold: float = 0.1, labels=True, ax=None):
+    """The network as a graph; with `relevance`, line width is γ and pruned edges are dashed."""
+    width = 1.9 * (len(network.sizes) + 0.3)
+    ax = _axes(ax, figsize=(width, 0.8 * max(network.sizes) + 1.2))
+    place = {
+        (layer, j): (2.0 * layer, 0.5 * (size - 1) - j)
+        for layer, size in enumerate(network.sizes)
+        for j in range(size)
+    }
+    gamma = np.ones(network.n_parameters) if relevance is None else np.nan_to_num(relevance, nan=1)
+    texts = network.labels
+    at = network.unflatten(np.arange(network.n_parameters))
+    bias_y = 0.5 * max(network.sizes) + 0.35
+    for layer, (weights, biases) in enumerate(at):
+        bias = (2.0 * layer + 0.55, bias_y)
+        for j, row in enumerate(weights):
+            end = place[layer + 1, j]
+            for i, k in enumerate(row):
+                _edge(ax, place[layer, i], end, gamma[k], threshold, relevance is not None)
+                if labels and network.n_parameters <= 16:
+                    _edge_label(ax, place[layer, i], end, texts[k], gamma[k] < threshold)
+            k = biases[j]
+            _edge(ax, bias, end, gamma[k], threshold, relevance is not None, colour="#8A6D3B")
+            if labels and network.n_parameters <= 16:
+                _edge_label(ax, bias, end, texts[k], gamma[k] < threshold, fraction=0.3)
+        ax.plot(*bias, "s", ms=13, mfc="white", mec="#8A6D3B", zorder=3)
+        ax.text(*bias, "1", ha="center", va="center", fontsize=8, zorder=4)
+    names = {0: "x", len(network.sizes) - 1: "y"}
+    for (layer, j), (px, py) in place.items():
+        ax.plot(px, py, "o", ms=22, mfc="white", mec="#333333", zorder=3)
+        text = f"${names[layer]}$" if layer in names else "$\\sigma$"
+        if layer in names and network.sizes[layer] > 1:
+            text = f"${names[layer]}_{{{j + 1}}}$"
+        ax.text(px, py, text, ha="center", va="center", fontsize=10, zorder=4)
+    ax.set_axis_off()
+    ax.set_xlim(-0.5, 2.0 * (len(network.sizes) - 1) + 0.5)
+    ax.set_ylim(-0.5 * max(network.sizes) - 0.1, bias_y + 0.4)
+    return ax
+
+
+def _edge(ax, start, end, gamma, threshold, learned, colour="#0072B2"):
+    pruned = learned and gamma < threshold
+    ax.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        ls=(0, (4, 3)) if pruned else "-",
+        color="#999999" if pruned else colour,
+        lw=1.0 if pruned or not learned else 0.6 + 3.0 * gamma,
+        zorder=1,
+    )
+
+
+def _edge_label(ax, start, end, text, pruned, fraction=0.42):
+    x = start[0] + fraction * (end[0] - start[0])
+    y = start[1] + fraction * (end[1] - start[1])
+    box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.85}
+    colour = "#999999" if pruned else "#111111"
+    ax.text(x, y, text, fontsize=8, ha="center", va="center", bbox=box, color=colour, zorder=2)
+
+
+def plot_pairs(
+    samples: Sequence[np.ndarray],
+    labels: Labels,
+    names: Sequence[str] = ("",),
+    colours: Sequence[str] = ("#0072B2",),
+    marks: np.ndarray | None = None,
+    limits: np.ndarray | None = None,
+    n: int = 600,
+):
+    """Marginals on the diagonal, pairwise draws below it, for one or several sets of draws.
+
+    `marks`: points (n, d) drawn as crosses; `limits`: (d, 2) axis limits.
+    """
+    from scipy.stats import gaussian_kde
+
+    d = len(labels)
+    width, height = 1.35 * d + 0.8, 1.35 * d + 0.6
+    # A fixed grid, lower triangle only: an automatic layout of so many axes takes most of the time.
+    figure = _figure(figsize=(width, height), layout=None)
+    grid_spec = figure.add_gridspec(
+        d, d, left=0.75 / width, right=1 - 0.08 / width, bottom=0.55 / height,
+        top=1 - 0.08 / height, wspace=0.08, hspace=0.08,
+    )  # fmt: skip
+    if limits is None:
+        everything = np.concatenate(samples)
+        # A few far draws of a heavy tail would squeeze all others into a corner.
+        low, high = np.quantile(everything, [0.01, 0.99], axis=0)
+        pad = 0.12 * (high - low) + 1e-9
+        limits = np.stack([low - pad, high + pad], axis=1)
+    rng = np.random.default_rng(0)
+    for i in range(d):
+        for j in range(i + 1):
+            ax = figure.add_subplot(grid_spec[i, j])
+            ax.tick_params(labelsize=7)
+            ax.set_xlim(*limits[j])
+            ax.set_xticks(_inner_ticks(*limits[j]))
+            for k, (draws, colour) in enumerate(zip(samples, colours)):
+                style = "--" if k == 0 and len(samples) > 1 else "-"
+                if i == j:
+                    grid = np.linspace(limits[i, 0], limits[i, 1], 200)
+                    seen = (draws[:, i] >= limits[i, 0]) & (draws[:, i] <= limits[i, 1])
+                    inside = draws[seen, i]
+                    if len(inside) > 1 and np.std(inside) > 0:
+                        width = 0.02 * np.ptp(limits[i]) / np.std(inside)
+                        density = gaussian_kde(inside, bw_method=width)(grid)
+                        ax.plot(grid, density / density.max(), color=colour, ls=style, lw=1.2)
+                else:
+                    rows = rng.choice(len(draws), size=min(n, len(draws)), replace=False)
+                    ax.plot(
+                        draws[rows, j], draws[rows, i], ".", color=colour, ms=1.6, alpha=0.4,
+                        rasterized=True,
+                    )  # fmt: skip
+            if i != j:
+                ax.set_ylim(*limits[i])
+                ax.set_yticks(_inner_ticks(*limits[i]))
+                if marks is not None:
+                    ax.plot(marks[:, j], marks[:, i], "x", color=TRUTH, ms=5, mew=1.3)
+            else:
+                ax.set_ylim(0, 1.15)
+                ax.set_yticks([])
+            if i == d - 1:
+                ax.set_xlabel(labels[j], fontsize=10)
+            else:
+                ax.set_xticklabels([])
+            if j == 0 and i > 0:
+                ax.set_ylabel(labels[i], fontsize=10)
+            elif j > 0:
+                ax.set_yticklabels([])
+    if len(samples) > 1:
+        handles = [
+            figure.axes[0].plot([], [], color=c, ls="--" if k == 0 else "-", label=name)[0]
+            for k, (c, name) in enumerate(zip(colours, names))
+        ]
+        figure.legend(handles=handles, loc="upper right", fontsize=10, frameon=False)
+    return figure
+
+
+def _inner_ticks(low: float, high: float) -> np.ndarray:
+    """One or two round numbers so far from the edges that labels of neighbours do not touch."""
+    from matplotlib.ticker import MaxNLocator
+
+    margin = 0.16 * (high - low)
+    ticks = np.asarray(MaxNLocator(4).tick_values(low, high))
+    inner = ticks[(ticks > low + margin) & (ticks < high - margin)]
+    return inner if len(inner) <= 2 else inner[::2]
+
+
+def plot_density_surfaces(phi: np.ndarray, pairs, labels: Labels):
+    """3-D surfaces of the kernel density of pairs of parameters."""
+    from scipy.stats import gaussian_kde
+
+    figure = _figure(figsize=(4.2 * len(pairs), 3.8))
+    for place, (i, j) in enumerate(pairs, start=1):
+        ax = figure.add_subplot(1, len(pairs), place, projection="3d")
+        density = gaussian_kde(phi[:, [i, j]].T, bw_method=0.08)
+        limit = 2.0 * np.median(np.abs(phi[:, [i, j]])) + 1e-9
+        grid = np.linspace(-limit, limit, 60)
+        a, b = np.meshgrid(grid, grid)
+        values = density(np.stack([a.ravel(), b.ravel()])).reshape(a.shape)
+        ax.plot_surface(a, b, values, cmap="viridis", lw=0, rcount=60, ccount=60)
+        ax.set(xlabel=labels[i], ylabel=labels[j])
+        ax.set_zticks([])
+        ax.view_init(elev=40, azim=-60)
+        ax.tick_params(labelsize=7)
+    return figure
+
+
+def plot_evidence_surfaces(
+    mixture: Mixture,
+    ard: np.ndarray,
+    hyperprior: Hyperprior,
+    log_alpha: np.ndarray,
+    pairs,
+    labels: Labels,
+    span=(-5.0, 12.0),
+    n: int = 21,
+):
+    """Log evidence, hyperprior and objective over pairs of log α, the others at the optimum."""
+    grid = np.linspace(span[0], span[1], n)
+    figure = _figure(figsize=(9.6, 3.0 * len(pairs)))
+    axes = figure.subplots(len(pairs), 3, squeeze=False)
+    for row, (i, j) in enumerate(pairs):
+        surfaces = np.empty((3, n, n))
+        for a, first in enumerate(grid):
+            for b, second in enumerate(grid):
+                at = log_alpha.copy()
+                at[i], at[j] = first, second
+                evidence = log_evidence(at, mixture, ard)
+                hyper = float(hyperprior.log_density(at))
+                surfaces[:, b, a] = evidence, hyper, evidence + hyper
+        for column, name in enumerate(("log evidence", "log hyperprior", "objective")):
+            ax = axes[row, column]
+            values = surfaces[column]
+            floor = values.max() - 12.0
+            image = ax.contourf(grid, grid, np.maximum(values, floor), levels=24, cmap="viridis")
+            ticks = np.linspace(max(values.min(), floor), values.max(), 4)
+            figure.colorbar(image, ax=ax, format="%.3g", ticks=ticks)
+            ax.set_xlabel(rf"$\log\alpha$ of {labels[i]}")
+            ax.set_ylabel(rf"$\log\alpha$ of {labels[j]}")
+            if row == 0:
+                ax.set_title(name)
+            if column == 2:
+                ax.plot(log_alpha[i], log_alpha[j], "x", color="white", ms=11, mew=4)
+                ax.plot(log_alpha[i], log_alpha[j], "x", color="#D55E00", ms=10, mew=2)
+    return figure
+
+
+def plot_optimisation(objective, log_alpha, relevance, labels: Labels):
+    """Objective, log α and γ against Newton iterations."""
+    figure = _figure(figsize=(10.5, 3.3))
+    axes = figure.subplots(1, 3)
+    steps = np.arange(len(objective))
+    axes[0].plot(steps, objective, "o-", color="#0072B2", ms=3.5)
+    axes[0].set_ylabel("objective")
+    colours = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#111111"]
+    lines = []
+    for k, label in enumerate(labels):
+        style = {"color": colours[k % len(colours)], "ls": ("-", "--", ":")[k // len(colours) % 3]}
+        lines += axes[1].plot(steps, log_alpha[:, k], label=label, **style)
+        axes[2].plot(steps, relevance[:, k], **style)
+    axes[1].set_ylabel(r"$\log\alpha$")
+    axes[2].set(ylabel=r"$\gamma$", ylim=(-0.03, 1.03))
+    for ax in axes:
+        ax.set_xlabel("Newton iteration")
+    figure.legend(handles=lines, loc="outside right center", fontsize=9, frameon=False)
+    return figure

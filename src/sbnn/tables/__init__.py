@@ -1,0 +1,4 @@
+"""Tables: reading and checking CSV, TSV and Parquet files and DataFrames.
+
+Imports `_core`.
+"""

@@ -1,0 +1,140 @@
+"""Tables handed over from Python: what is no number is named by its column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sbnn._core.text import plural
+
+
+def check_numbers(X: Any) -> None:
+    """Refuse a DataFrame with columns that are no numbers, all of them named; pass all else."""
+    if not isinstance(X, pd.DataFrame):
+        return
+    wrong = [k for k in range(X.shape[1]) if not _is_numeric(X.iloc[:, k])]
+    if not wrong:
+        return
+    shown = [f"{X.columns[k]!r} (such as {str(X.iloc[0, k])[:20]!r})" for k in wrong[:8]]
+    more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+    raise ValueError(
+        f"Columns of X that are not numbers: {', '.join(shown)}{more}; leave them out, or turn "
+        "them into numbers, for example with pandas.get_dummies."
+    )
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return True
+    if len(column) == 0 or column.dtype.kind in "mM":
+        return len(column) == 0
+    try:
+        np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# 1 − |r| below this is rounding: columns then differ by 1.4e-6 of their spread.
+SAME = 1e-12
+
+
+def repeated_columns(X: pd.DataFrame) -> list[list[int]]:
+    """Places of columns that say the same: b = s·a + t in every row, for some s ≠ 0 and t.
+
+    Standardised columns z are projected on one random direction d. Where z and ±z' are the same,
+    so are |d·z| and |d·z'|: columns are sorted by it, and only neighbours are compared in full.
+    """
+    n, direction = len(X), np.random.default_rng(0).normal(size=len(X))
+    keys = {}
+    for k in range(X.shape[1] if n > 2 else 0):
+        z = _standardised(X, k)
+        if z is not None:
+            keys[k] = abs(float(z @ direction))
+    # d·(z − z') is normal with variance |z − z'|² = 2 n (1 − |r|): six deviations, and rounding.
+    window = 6.0 * np.sqrt(2.0 * n * SAME) + 1e-9
+    groups: list[list[int]] = []
+    for k in sorted(keys, key=lambda k: keys[k]):
+        for group in reversed(groups):
+            if keys[k] - keys[group[0]] > window:
+                groups.append([k])
+                break
+            z, other = _standardised(X, k), _standardised(X, group[0])
+            if z is not None and other is not None and 1.0 - abs(z @ other) / n < SAME:
+                group.append(k)
+                break
+        else:
+            groups.append([k])
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def _standardised(X: pd.DataFrame, k: int) -> np.ndarray | None:
+    """A column with mean zero and mean square one; None where all values are the same."""
+    values = X.iloc[:, k].to_numpy(dtype=float)
+    if (values == values[0]).all():
+        return None
+    values = values / np.abs(values).max()  # squares of large numbers are infinite
+    values = values - values.mean()
+    return values / np.sqrt((values**2).mean())
+
+
+def about_repeated_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
+    """A sentence for each group of inputs that say the same."""
+    groups = repeated_columns(X)
+    out = []
+    for group in groups[:n_shown]:
+        names = [f"“{X.columns[k]}”" for k in group[:8]]
+        many = f" and {len(group) - 8} more" if len(group) > 8 else ""
+        first = X.iloc[:, group[0]].to_numpy()
+        equal = all((X.iloc[:, k].to_numpy() == first).all() for k in group[1:])
+        how = "have the same values in every row" if equal else "are the same but for unit and zero"
+        out.append(
+            f"The inputs {', '.join(names)}{many} {how}: the fit cannot tell which of them counts. "
+            "Leave out all but one."
+        )
+    if len(groups) > n_shown:
+        out.append(f"So it is with {plural(len(groups) - n_shown, 'more group')} of inputs.")
+    return out
+
+
+# |r| from which on two inputs are called nearly the same, and inputs up to which all are compared.
+SIMILAR = 0.99
+MAX_COMPARED = 300
+
+
+def about_similar_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
+    """A sentence for each pair of inputs that are nearly, but not quite, the same."""
+    columns = {} if X.shape[1] > MAX_COMPARED or len(X) < 3 else range(X.shape[1])
+    found = {k: z for k in columns if (z := _standardised(X, k)) is not None}
+    if len(found) < 2:
+        return []
+    places, z = list(found), np.array(list(found.values()))
+    r = z @ z.T / len(X)
+    rows, others = np.nonzero(np.triu((np.abs(r) >= SIMILAR) & (1.0 - np.abs(r) >= SAME), 1))
+    pairs = sorted(zip(rows, others), key=lambda pair: -abs(r[pair]))
+    out = []
+    for i, j in pairs[:n_shown]:
+        a, b = (f"“{X.columns[places[k]]}”" for k in (i, j))
+        value = f"{r[i, j]:.{4 if abs(r[i, j]) >= 0.999 else 3}f}".replace("-", "−")
+        out.append(
+            f"The inputs {a} and {b} are nearly the same (correlation {value}): the prediction may "
+            "follow either, so how much it follows each of them says little."
+        )
+    if len(pairs) > n_shown:
+        out.append(f"So it is with {plural(len(pairs) - n_shown, 'more pair')} of inputs.")
+    return out
+
+
+def about_row_numbers(X: pd.DataFrame) -> list[str]:
+    """A sentence for each input, beside others, that counts the rows."""
+    n, out = len(X), []
+    for k in range(X.shape[1] if X.shape[1] > 1 and n > 2 else 0):
+        values = X.iloc[:, k].to_numpy(dtype=float)
+        if values[0] in (0.0, 1.0) and (values - values[0] == np.arange(n)).all():
+            out.append(
+                f"The input “{X.columns[k]}” counts the rows; if it is their number and nothing "
+                "else, leave it out with --exclude."
+            )
+    return out

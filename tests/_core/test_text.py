@@ -1,0 +1,79 @@
+"""Numbers for people: their digits follow from their errors."""
+
+import numpy as np
+import pytest
+
+from sbnn._core import text as formats
+
+
+def test_numbers_are_written_for_people():
+    assert formats.number(-0.00012345) == "−0.000123"
+    assert formats.number(12345.6) == "12,346"
+    assert formats.number(154.3, 2) == "154"
+    assert [formats.number(v, 2) for v in (99.7, 100.0, 99.2)] == ["100", "100", "99"]
+    assert [formats.number(v) for v in (999.7, 999.2, 1e6)] == ["1,000", "999", "1e+06"]
+    assert formats.number(float("nan")) == "–"
+    assert formats.number(np.float64("inf")) == "∞"
+    assert formats.number(np.bool_(True)) == "yes"
+    assert formats.number(12000) == "12,000"
+    assert formats.number(np.int64(-3)) == "−3"
+    assert formats.number(None) == "–"
+    assert formats.fixed(-0.04, 1) == "0.0"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (6.3612, 0.5213, "6.4 ± 0.5"),
+        (-23.0255, 0.0811, "−23.03 ± 0.08"),
+        (57.7, 3.81, "58 ± 4"),
+        (1234.5, 120.0, "1,234 ± 120"),
+        (0.0123, 0.00147, "0.0123 ± 0.0015"),  # two digits of an error that starts with a 1
+        (3.21e-9, 2e-10, "3.2e−09 ± 2e−10"),
+        (2.34567e8, 3e6, "2.35e+08 ± 3e+06"),
+        (1.23456, None, "1.23"),
+        (1.23456, 0.0, "1.23"),
+        (float("nan"), 0.1, "–"),
+    ],
+)
+def test_a_number_has_the_digits_that_its_error_leaves(value, error, shown):
+    assert formats.with_error(value, error) == shown
+
+
+def test_rounding_moves_a_number_by_less_than_its_error():
+    rng = np.random.default_rng(0)
+    for value, error in zip(rng.normal(size=200) * 100, 10 ** rng.uniform(-5, 2, size=200)):
+        text = formats.rounded(value, error).replace("−", "-").replace(",", "")
+        assert abs(float(text) - value) <= 0.26 * error + 1e-12
+        coarser = formats.decimals_of(error) - 1
+        # and with a digit less it could move by more than that
+        assert coarser < 0 or 0.5 * 10.0**-coarser > 0.25 * error
+
+
+def test_shares_of_rows_have_the_decimals_that_their_number_tells():
+    assert formats.percent(0.957, 70) == "96 %"
+    assert formats.percent(0.957, 5000) == "95.7 %"
+    assert formats.percent(1.0, 40) == "100 %"
+    assert formats.percent(0.996, 250) == "99.6 %"  # one of 250 is outside: not all
+    assert formats.explained(0.957) == "96 %"
+    assert formats.explained(0.9968) == "99.7 %"
+    assert formats.explained(0.62) == "62 %"
+
+
+def test_durations_and_counts_are_words():
+    assert [formats.duration(s) for s in (0.04, 2.71, 35.2, 290.0, 1500.0, 7000.0)] == [
+        "0.0 s", "2.7 s", "35 s", "4.8 min", "25 min", "1.9 h",
+    ]  # fmt: skip
+    assert formats.plural(1, "row") == "1 row"
+    assert formats.plural(1200, "row") == "1,200 rows"
+
+
+def test_names_with_commas_can_be_told_apart():
+    assert formats.names(["a", "b c"]) == "a, b c"
+    assert formats.names(["load, kN", "b"]) == "“load, kN”, “b”"
+
+
+def test_a_number_and_its_unit_stay_on_one_line():
+    gap = formats.NO_BREAK
+    text = formats.unbroken("95 % of 70 rows in 3 s, 6.4 ± 0.5")
+    assert text == f"95{gap}% of 70 rows in 3{gap}s, 6.4{gap}±{gap}0.5"

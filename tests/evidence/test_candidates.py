@@ -1,0 +1,161 @@
+"""The search: candidates judged, refined, ranked by exact evidence; a bad mixture is caught."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from closed_forms import linear
+from helpers import keys
+from scipy.optimize import brentq
+
+import sbnn
+from sbnn.evidence import candidates as search
+from sbnn.evidence.closed_form import evaluate
+from sbnn.evidence.mixture import GaussianMixture
+from sbnn.evidence.newton import maximise
+from sbnn.methods.averaging import too_fine
+from sbnn.priors import Hyperprior, Normal
+from sbnn.sampling.tmcmc import TmcmcResult
+
+HYPERPRIOR = Hyperprior()
+
+
+@pytest.fixture(scope="module")
+def from_a_wrong_mixture():
+    """The exact particles of the linear model, but a mixture that stands elsewhere and lies."""
+    problem, mixture = linear()
+    particles = mixture.draws(np.random.default_rng(80), 500)
+    wrong = GaussianMixture(
+        np.zeros((1, 1)), np.array([[[0.0, 0.0, 6.0]]]), 1e-4 * np.eye(3)[None], 200.0
+    )
+    events: list[str] = []
+    found = search.search(
+        problem, particles, wrong, HYPERPRIOR, jax.random.key(keys(1)[0]), n_particles=400,
+        n_starts=3, on_event=events.append,
+    )  # fmt: skip
+    return problem, mixture, found, events
+
+
+def test_a_mixture_that_lies_is_overruled(from_a_wrong_mixture):
+    problem, mixture, found, _ = from_a_wrong_mixture
+    best = found.optima[0]
+    assert found.surrogate_optima[0].log_evidence - found.first_exact > 50  # it did lie
+    optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
+    reached = evaluate(best.log_alpha, mixture, problem.ard, HYPERPRIOR)
+    assert optimum.objective - reached.objective < 0.6  # 0.5 may be given up for sparsity
+    assert abs(best.gap) <= 1.0
+    assert abs(best.exact.log_evidence - reached.log_evidence) < 5 * best.exact.log_evidence_error
+
+
+def test_a_search_says_what_it_does_and_counts(from_a_wrong_mixture):
+    _, _, found, events = from_a_wrong_mixture
+    assert events[0] == "proposing what to prune"
+    assert any("verifying" in e for e in events)
+    assert found.n_evaluations > 0
+
+
+def candidate(evidence: float, gamma, gap: float = 0.0) -> search.Candidate:
+    exact = TmcmcResult(None, evidence, 0.1, (), 0, 0, True, "")
+    gamma = np.asarray(gamma, dtype=float)
+    return search.Candidate("made", np.zeros(len(gamma)), 0.0, evidence + gap, exact, (), gamma)
+
+
+def test_ranking_is_by_exact_evidence_and_the_sparser_of_equals():
+    dense, sparse = candidate(-10.0, [1, 1, 1]), candidate(-10.3, [1, 1, 0])
+    poor = candidate(-12.0, [1, 0, 0])
+    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
+    assert [r.exact.log_evidence for r in ranked] == [-10.3, -10.0, -12.0]
+    ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.0, tolerance=1.0)
+    assert [r.exact.log_evidence for r in ranked] == [-10.0, -10.3, -12.0]
+
+
+def test_an_unverified_optimum_gives_way_unless_it_is_clearly_better():
+    verified = candidate(-10.8, [1, 1, 1])
+    close, far = candidate(-10.0, [1, 1, 0], gap=2.0), candidate(-9.0, [1, 1, 0], gap=2.0)
+    ranked = search._rank([close, verified], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
+    assert ranked[0] is verified
+    ranked = search._rank([far, verified], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
+    assert ranked[0] is far
+
+
+def study_net(**options):
+    x, y = sbnn.datasets.boxcar()
+    return sbnn.network_problem(x, y, (3,), noise_std=0.5, **options)
+
+
+def test_one_pruned_neuron_of_three_is_three_optima():
+    gamma = np.ones(10)
+    gamma[[2, 5, 8]] = 0.0  # the third neuron
+    assert search.multiplicity(study_net(), gamma) == 3
+    assert search.multiplicity(study_net(), np.ones(10)) == 1
+
+
+def test_laws_with_different_terms_are_two_optima():
+    """A model that is no network has no symmetry: [1, 0] and [0, 1] keep different terms."""
+    problem = sbnn.Problem(lambda t: -(t**2).sum(), ["a", "b"], ard=["a", "b"])
+    assert search._alike(problem, np.array([1.0, 0.0]), np.array([0.9, 0.1]))
+    assert not search._alike(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+
+
+def test_relevances_are_alike_up_to_a_permutation_of_neurons():
+    third, first = np.ones(10), np.ones(10)
+    third[[2, 5, 8]] = first[[0, 3, 6]] = 0.0
+    assert search._alike(study_net(), third, first)
+    assert not search._alike(study_net(), third, np.ones(10))
+
+
+def test_permutations_are_left_out_where_nothing_is_ard():
+    assert search._permutations(study_net(priors={"W": Normal(), "b": Normal()})) is None
+    assert search._permutations(study_net()).order == 6
+
+
+@pytest.mark.parametrize(("precision", "told"), [(400.0, True), (4.0, False)])
+def test_a_rate_that_forbids_pruning_is_named_with_one_that_allows_it(precision, told):
+    problem = sbnn.Problem(lambda theta: theta.sum(), ["idle", "needed"], ard=["idle", "needed"])
+    hyperprior = Hyperprior()
+
+    def at_rest(rate):
+        # an irrelevant parameter: zero mean, so ½γ = rα with γ = Λ/(Λ + α)
+        alpha = brentq(lambda a: 0.5 * precision / (precision + a) - rate * a, 1e-9, 1e12)
+        gamma = precision / (precision + alpha)
+        # and a relevant one beside it, whose α is set by its mean
+        return SimpleNamespace(
+            log_alpha=np.array([np.log(alpha), 0.0]), relevance=np.array([gamma, 0.99])
+        )
+
+    found = too_fine(problem, at_rest(hyperprior.rate), hyperprior)
+    assert bool(found) == told
+    if told:
+        assert "idle" in found[0]
+        assert "needed" not in found[0]
+        better = float(re.search(r"rate=([\de.+-]+)\)", found[0]).group(1))
+        assert at_rest(better).relevance[0] < 0.1
+        assert too_fine(problem, at_rest(better), Hyperprior(rate=better)) == []
+
+
+def straight_line(theta, data):
+    x, y = data
+    return -0.5 * jnp.sum((y - theta[0] * x - theta[1] * x**2) ** 2) / 0.01
+
+
+def test_a_model_without_a_mode_to_climb_to_does_without_laplace(monkeypatch):
+    x = np.linspace(-1, 1, 20)
+    problem = sbnn.Problem(
+        straight_line, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, data=(x, x)
+    )
+    options = {"n_particles": 200, "n_starts": 2, "average": False}
+    with_it = sbnn.nsbl(problem, key=0, **options)
+
+    def fails(*args):
+        raise ValueError("no start had a finite log-likelihood")
+
+    monkeypatch.setattr(search, "sparse_modes", fails)
+    without = sbnn.nsbl(problem, key=0, **options)
+    assert without.verified
+    error = np.hypot(with_it.log_evidence_error, without.log_evidence_error)
+    assert abs(without.log_evidence - with_it.log_evidence) < 4 * error + 0.5

@@ -1,0 +1,114 @@
+"""Nonlinear regression against NIST's certificates (StRD); the other sets: benchmarks/nist.py."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import nist
+import numpy as np
+import pytest
+
+import sbnn
+from sbnn.evidence.modes import curvatures
+
+# Misra1a: volume against pressure, y = b1 (1 − exp(−b2 x)); lower level of difficulty.
+Y = [
+    10.07,
+    14.73,
+    17.94,
+    23.93,
+    29.61,
+    35.18,
+    40.02,
+    44.82,
+    50.76,
+    55.05,
+    61.01,
+    66.40,
+    75.47,
+    81.78,
+]
+X = [
+    77.6,
+    114.9,
+    141.1,
+    190.8,
+    239.9,
+    289.0,
+    332.8,
+    378.4,
+    434.8,
+    477.3,
+    536.8,
+    593.1,
+    689.1,
+    760.0,
+]
+PARAMETERS = [2.3894212918e2, 5.5015643181e-4]
+STANDARD_DEVIATIONS = [2.7070075241, 7.2668688436e-6]
+RESIDUAL = 1.0187876330e-1
+
+
+@pytest.mark.parametrize("start", [[500.0, 0.0001], [250.0, 0.0005]])
+def test_modes_and_standard_deviations_are_the_certified_ones(start):
+    theta, std, sigma = nist.fit(nist.MODELS["Misra1a"], np.array(X), np.array(Y), start)
+    np.testing.assert_allclose(theta, PARAMETERS, rtol=1e-9)
+    np.testing.assert_allclose(std, STANDARD_DEVIATIONS, rtol=1e-8)
+    np.testing.assert_allclose(sigma, RESIDUAL, rtol=1e-9)
+
+
+def test_the_file_format_is_read(tmp_path):
+    rows = "\n".join(f"      {y}E0      {x}E0" for y, x in zip(Y, X))
+    path = tmp_path / "Misra1a.dat"
+    path.write_text(
+        "  b1 =   500         250           2.3894212918E+02  2.7070075241E+00\n"
+        "  b2 =     0.0001      0.0005      5.5015643181E-04  7.2668688436E-06\n"
+        "Residual Standard Deviation:                1.0187876330E-01\n"
+        f"Data:          1 Response Variable\n\nData:   y               x\n{rows}\n"
+    )
+    certified = nist.read(path)
+    np.testing.assert_array_equal(certified.x, X)
+    np.testing.assert_array_equal(certified.y, Y)
+    np.testing.assert_array_equal(certified.starts, [[500, 1e-4], [250, 5e-4]])
+    np.testing.assert_array_equal(certified.parameters, PARAMETERS)
+
+
+def wave(theta):
+    t = jnp.linspace(0.0, 3.0, 12)
+    return jnp.stack([theta[0] * jnp.sin(theta[1] * t), theta[2] * t], axis=1)
+
+
+@pytest.mark.parametrize("noise_std", [None, [0.2, 0.5]])
+def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
+    """Fisher information = −E ∂² log p over y; log p is quadratic in y, so two points give it.
+
+    With residuals ±σ in every observation, E r = 0 and E r² = σ² hold exactly.
+    """
+    theta = np.array([1.3, 2.1, -0.4])
+    sigma = np.array([0.2, 0.5])
+    with jax.enable_x64(True):
+        clean = np.asarray(wave(theta))
+    phi = theta if noise_std is not None else np.concatenate([theta, np.log(sigma)])
+    hessians = []
+    for sign in (-1, 1):
+        problem = sbnn.Problem.from_model(
+            wave, clean + sign * sigma, names=["a", "b", "c"], noise_std=noise_std,
+            ard=["a", "b", "c"],
+            **({} if noise_std else {"noise_prior": sbnn.priors.Uniform(-9.0, 9.0)}),
+        )  # fmt: skip
+        with jax.enable_x64(True):
+            target = problem.target()
+            density = lambda p, target=target: target.evaluate(p[None])[0]
+            hessians.append(-np.asarray(jax.jit(jax.hessian(density))(jnp.asarray(phi))))
+    np.testing.assert_allclose(
+        curvatures(problem, phi)[0], np.mean(hessians, axis=0), rtol=1e-9, atol=1e-9
+    )
+    assert np.abs(hessians[0] - hessians[1]).max() > 1.0  # one data set alone would not do
+
+
+def test_a_bad_start_is_refused():
+    problem = sbnn.Problem.from_model(
+        wave, np.eye(12, 2), names=["a", "b", "c"], ard=["a", "b", "c"]
+    )
+    with pytest.raises(ValueError, match="`start` must hold one finite number per parameter, 5"):
+        sbnn.laplace(problem, start=[1.0, 2.0])

@@ -1,0 +1,285 @@
+"""NSBL end to end and the methods side by side: the study, hybrid priors, physics, black boxes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import keys
+from sklearn.exceptions import ConvergenceWarning
+
+import sbnn
+from sbnn.evidence.ascent import exact_evidence
+from sbnn.evidence.candidates import surrogate_optima
+from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
+from sbnn.priors import Hyperprior, Normal
+from sbnn.problems.network import push_forward
+
+BEST = -44.6  # exact log evidence at the sparse optimum of boxcar seed 0, from long runs
+
+
+def study_net(**options):
+    x, y = sbnn.datasets.boxcar(seed=0)
+    return sbnn.network_problem(x, y, (3,), noise_std=0.5, **options)
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The one NSBL run on the study's network that the default tests look at."""
+    return sbnn.nsbl(study_net(), key=keys(1)[0], n_particles=500, n_starts=6)
+
+
+def test_nsbl_on_the_study_is_verified_and_near_the_best(study):
+    assert study.verified
+    assert abs(study.evidence_gap) <= 1.0
+    assert abs(study.log_evidence - BEST) <= 1.5
+    assert study.optima["log_evidence"].iloc[0] == study.log_evidence
+    assert np.isclose(study.optima["share"].sum(), 1.0)
+
+
+def test_nsbl_on_the_study_finds_one_neuron_irrelevant_and_prunes_it(study):
+    assert (study.neuron_relevance()[0] < 0.1).sum() == 1
+    pruned = study.prune()
+    assert len(pruned.neurons) == 1
+    assert pruned.network.sizes == (1, 2, 1)
+    j = pruned.neurons[0][1]
+    assert f"W[2][1,{j}]" in pruned.names
+    x = np.linspace(-6, 6, 7)[:, None]
+    small, full = (
+        push_forward(n, p, x)
+        for n, p in ((pruned.network, pruned.small_phi), (study.problem.network, pruned.phi))
+    )
+    np.testing.assert_allclose(small, full, rtol=0, atol=1e-12)
+
+
+def test_the_history_of_nsbl_is_told(study):
+    newton = study.history["newton"]["objective"]
+    assert (np.diff(newton) >= -1e-9).all()
+    assert len(study.arrays["newton_log_alpha"]) == len(newton)
+    assert len(study.history["refine"]) > 0
+    assert np.isfinite(study.history["refine"]["log_evidence"]).all()
+    assert study.arrays["log_alpha_draws"].shape == (500, 10)
+    assert np.isfinite(study.phi).all()
+    np.testing.assert_allclose(
+        study.log_likelihood, study.problem.log_likelihood(study.phi), rtol=1e-9
+    )
+
+
+def test_nsbl_predicts_surely_where_the_data_end(study):
+    """Standard Bayes is ten times wider there."""
+    band = np.diff(np.quantile(study.push_forward([[-6.0], [6.0]]), [0.025, 0.975], axis=0), axis=0)
+    assert (band < 1.5).all()
+
+
+def test_an_nsbl_result_is_saved_and_loaded_bit_by_bit(study, tmp_path):
+    study.save(tmp_path / "study.nc")
+    again = sbnn.load(tmp_path / "study.nc")
+    assert again.equals(study)
+    np.testing.assert_array_equal(again.phi, study.phi)
+    np.testing.assert_array_equal(again.relevance, study.relevance)
+    assert again.verified is study.verified
+    assert again.prune().names == study.prune().names
+
+
+SIGMA = 0.1
+# The data resolve the spurious coefficients to a precision of 1e3; the default rate e⁻¹⁰ stops α
+# at 2e4, too soon to call them irrelevant at γ < 0.1 (it rests at γ ≈ √(2rΛ)).
+FINE = Hyperprior(rate=1e-11)
+
+
+def michaelis_menten(theta, data):
+    """Vₘ x / (Kₘ + x), and two terms that are not there: a leak and an oscillation."""
+    x, y = data
+    rate, constant, leak, wave = theta
+    model = rate * x / (jnp.abs(constant) + x) + leak * x + wave * jnp.sin(3 * x)
+    return -0.5 * jnp.sum(((y - model) / SIGMA) ** 2) - len(x) * np.log(SIGMA * np.sqrt(2 * np.pi))
+
+
+@pytest.fixture(scope="module")
+def enzyme():
+    x = np.linspace(0.2, 8.0, 30)
+    y = 5.0 * x / (1.5 + x) + SIGMA * np.random.default_rng(3).normal(size=30)
+    names = ["rate", "constant", "leak", "wave"]
+    return sbnn.Problem(michaelis_menten, names, ard=names, data=(x, y))
+
+
+def run_enzyme(enzyme, **options):
+    options = {"hyperprior": FINE, "n_particles": 300, "n_starts": 4, "average": False, **options}
+    return sbnn.nsbl(enzyme, key=keys(1)[0], **options)
+
+
+@pytest.fixture(scope="module")
+def enzyme_result(enzyme):
+    return run_enzyme(enzyme)
+
+
+def test_a_physics_model_is_sparsified_to_its_two_true_terms(enzyme_result):
+    assert enzyme_result.verified
+    pruned = enzyme_result.prune()
+    assert pruned.names == ("leak", "wave")
+    assert (enzyme_result.relevance[:2] > 0.5).all()
+    assert abs(enzyme_result.phi[:, 0].mean() - 5.0) < 0.3
+    assert abs(np.abs(enzyme_result.phi[:, 1]).mean() - 1.5) < 0.3
+    np.testing.assert_array_equal(pruned.phi[:, 2:], 0.0)
+
+
+def test_laplace_nsbl_keeps_the_true_terms_of_the_physics_model(enzyme):
+    """It gives up no evidence for sparsity: a spurious term that noise favours may stay."""
+    result = sbnn.laplace_nsbl(enzyme, key=keys(1)[0], n_starts=4, n_particles=100, hyperprior=FINE)
+    assert "leak" in result.prune().names
+    assert (result.relevance[:2] > 0.9).all()
+    assert result.relevance[3] < 0.6
+
+
+def test_without_averaging_draws_are_those_at_the_optimum(enzyme_result):
+    np.testing.assert_array_equal(enzyme_result.draws(), enzyme_result.arrays["best_phi"])
+    assert "log_alpha_draws" not in enzyme_result.arrays
+
+
+def test_the_same_key_gives_the_same_answer(enzyme, enzyme_result):
+    again = run_enzyme(enzyme)
+    np.testing.assert_array_equal(again.phi, enzyme_result.phi)
+    assert again.log_evidence == enzyme_result.log_evidence
+
+
+def test_a_result_that_does_not_hold_says_so(enzyme):
+    """A tolerance that nothing meets: marked, warned of, and in the messages."""
+    with pytest.warns(ConvergenceWarning, match="Not verified.*Raise n_particles"):
+        result = run_enzyme(enzyme, tolerance=1e-9)
+    assert result.verified is False
+    assert any("Not verified" in message for message in result.messages)
+    assert "verified=False" in repr(result)
+
+
+def test_public_names_stay_functions_whatever_was_imported_before():
+    code = (
+        "import sbnn; sbnn.nsbl; import sbnn.laplace, sbnn.hierarchical; "
+        "assert callable(sbnn.laplace) and callable(sbnn.hierarchical)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def refused(error, match, problem=None, **options):
+    with pytest.raises(error, match=match):
+        sbnn.nsbl(problem if problem is not None else study_net(), **options)
+
+
+def test_bad_input_is_refused_before_anything_runs(monkeypatch):
+    monkeypatch.setattr("sbnn.methods.standard", None)  # sampling would crash
+    refused(
+        ValueError, "has none; name some in `ard`", study_net(priors={"W": Normal(), "b": Normal()})
+    )
+    refused(TypeError, "must be an sbnn.Problem", [1.0])
+    refused(ValueError, "'kde', 'em' or a GaussianMixture; got 'kmeans'", mixture="kmeans")
+    flat = GaussianMixture(np.zeros((1, 1)), np.zeros((1, 1, 4)), np.eye(4)[None])
+    refused(ValueError, "4 dimensions.*10 parameters", mixture=flat)
+    refused(ValueError, "n_particles", n_particles=1)
+    refused(ValueError, "`n_starts` must be at least 1", n_starts=0)
+    refused(ValueError, "`tolerance` must be above zero", tolerance=0.0)
+    refused(ValueError, "`sparsify` must not be negative", sparsify=-1.0)
+
+
+def test_hierarchical_without_ard_is_refused():
+    with pytest.raises(ValueError, match=r"use sbnn\.standard"):
+        sbnn.hierarchical(study_net(priors={"W": Normal(), "b": Normal()}))
+
+
+def test_a_likelihood_of_zero_everywhere_is_refused():
+    problem = sbnn.Problem(lambda t: -jnp.inf * (1 + jnp.sum(t**2)), ["a", "b"], ard=["a", "b"])
+    with pytest.raises(ValueError, match="log-likelihood"):
+        sbnn.nsbl(problem, n_particles=100)
+
+
+HYBRID = {"b[2]": Normal(0.0, 0.1)}
+
+
+def check_hybrid(result):
+    assert np.isfinite(result.phi).all()
+    assert np.isfinite(result.log_evidence)
+    assert abs(result.phi[:, 9].mean()) < 0.2
+    assert result.phi[:, 9].std() < 0.15  # the known prior holds
+    if result.log_alpha is not None:
+        assert np.isnan(result.log_alpha[9])
+        assert np.isfinite(result.log_alpha[:9]).all()
+    if result.relevance is not None:
+        assert np.isnan(result.relevance[9])
+        assert (result.neuron_relevance()[0] < 0.1).sum() == 1
+
+
+@pytest.mark.parametrize("method", ["laplace", "laplace_nsbl"])
+def test_a_hybrid_prior_runs_through_laplace(method):
+    check_hybrid(
+        getattr(sbnn, method)(study_net(priors=HYBRID), key=keys(1)[0], n_starts=3, n_particles=300)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["standard", "nsbl", "hierarchical"])
+def test_a_hybrid_prior_runs_through_sampling(method):
+    result = getattr(sbnn, method)(study_net(priors=HYBRID), key=keys(1)[0], n_particles=500)
+    check_hybrid(result)
+    if method == "nsbl":
+        assert result.verified
+
+
+def plain_numpy(theta):
+    x = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    y = np.array([-1.1, -0.4, 0.1, 0.55, 0.9])
+    residual = (y - theta[0] * x - theta[1] * x**2) / 0.2
+    return float(-0.5 * residual @ residual)
+
+
+@pytest.mark.parametrize("method", ["standard", "nsbl", "hierarchical"])
+def test_a_black_box_runs_without_gradients(method):
+    problem = sbnn.Problem(
+        plain_numpy, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, black_box=True
+    )
+    # Without gradients γ is one minus a ratio of variances: its error is √(2/N), here 0.06.
+    n_particles = 500 if method == "nsbl" else 60
+    options = {"n_starts": 2, "average": False} if method == "nsbl" else {"max_moves": 40}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = getattr(sbnn, method)(problem, key=keys(1)[0], n_particles=n_particles, **options)
+    assert abs(result.phi[:, 0].mean() - 1.0) < 0.2
+    assert result.n_evaluations > 0
+    if method == "nsbl":
+        assert result.prune().names == ("bend",)
+
+
+@pytest.fixture(scope="module")
+def failing_mixture():
+    """Plain EM with K = 20 on the particles of standard Bayes: the study's own recipe."""
+    problem = study_net()
+    base = sbnn.standard(problem, key=keys(1)[0])
+    normaliser = base.log_evidence + problem.log_box_volume()
+    return problem, base.phi, expectation_maximisation(base.phi, 20, normaliser)
+
+
+@pytest.mark.slow
+def test_the_unverified_route_fails_by_hundreds_of_nats(failing_mixture):
+    """Negative control: a surrogate's optimum believed as it is."""
+    problem, phi, mixture = failing_mixture
+    found = surrogate_optima(problem, phi, mixture, Hyperprior(), np.random.default_rng(0), 12)[0]
+    exact = exact_evidence(problem, found.log_alpha, keys(1)[0], move="hmc", max_moves=40)
+    print(f"\nEM 20: surrogate {found.log_evidence:.1f}, exact {exact.log_evidence:.1f}")
+    assert found.log_evidence - exact.log_evidence > 5
+    assert found.log_evidence > BEST - 2  # it looks like success
+
+
+@pytest.mark.slow
+def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
+    problem, _, mixture = failing_mixture
+    result = sbnn.nsbl(problem, key=keys(1)[0], mixture=mixture)
+    print(f"\nrefined from EM 20: {result}, gap {result.evidence_gap:.2f}")
+    assert BEST - result.log_evidence <= 1.0 + 4 * result.log_evidence_error
+    assert result.verified == (abs(result.evidence_gap) <= 1.0)
+    again = exact_evidence(
+        problem, result.log_alpha, keys(2)[1], n_particles=4000, move="hmc", max_moves=40
+    )
+    if result.verified:
+        assert abs(again.log_evidence - result.log_evidence) < 1.0
+    assert (result.neuron_relevance()[0] < 0.1).sum() == 1

@@ -1,0 +1,425 @@
+"""Results: predictions, tables, the ArviZ tree; saved and loaded bit by bit; bad files refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pickle
+import stat
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from helpers import assert_within_errors, gaussian_problem, keys
+
+import sbnn
+from sbnn.evidence.relevance import prune
+from sbnn.priors import Custom, Normal
+
+X_NEW = np.linspace(-3, 3, 7)
+
+
+@pytest.fixture
+def saved(small_result, tmp_path):
+    path = tmp_path / "result.nc"
+    small_result.save(path)
+    return path
+
+
+# Predictions.
+
+
+def test_predictive_draws_are_the_push_forward_with_noise(small_result):
+    push, full = small_result.push_forward(X_NEW, 1000), small_result.predictive(X_NEW, 1000)
+    assert push.shape == full.shape == (1000, 7)
+    noise = (full - push) / 0.5
+    assert_within_errors(noise.mean(axis=0), 0.0, 1 / np.sqrt(1000), "noise")
+    assert_within_errors((noise**2).mean(axis=0), 1.0, np.sqrt(2 / 1000), "noise variance")
+
+
+def test_predict_is_the_mean_and_spread_of_new_observations(small_result):
+    mean, std = small_result.predict(X_NEW)
+    push = small_result.push_forward(X_NEW, len(small_result.phi))
+    np.testing.assert_allclose(mean, push.mean(axis=0), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(std, np.sqrt(push.var(axis=0) + 0.25), rtol=1e-10)
+    truth = sbnn.datasets.boxcar().truth(X_NEW)
+    assert (np.abs(mean - truth) < 4 * std).all()
+
+
+def test_several_outputs_have_a_noise_level_each(two_output_result):
+    x = np.zeros((3, 2))
+    mean, std = two_output_result.predict(x)
+    assert mean.shape == std.shape == (3, 2)
+    assert two_output_result.push_forward(x, 10).shape == (10, 3, 2)
+    assert two_output_result.predictive(x, 600).shape == (600, 3, 2)  # more than there are draws
+    sigma = np.exp(two_output_result.phi[:, -2:])
+    for k, truth in enumerate((0.1, 0.3)):
+        assert_within_errors(sigma[:, k].mean(), truth, sigma[:, k].std(), "σ")
+    push = two_output_result.push_forward(x, 500)
+    np.testing.assert_allclose(std**2, push.var(axis=0) + (sigma**2).mean(axis=0), rtol=1e-9)
+
+
+def test_draws_are_distinct_while_there_are_enough(small_result):
+    rows = small_result._rows(len(small_result.phi), seed=1)
+    assert len(set(rows)) == len(rows)
+    np.testing.assert_array_equal(small_result.draws(), small_result.phi)
+    np.testing.assert_array_equal(small_result.draws(5, seed=2), small_result.draws(5, seed=2))
+    assert small_result.draws(5000).shape == (5000, 7)
+    with pytest.raises(ValueError, match="`n` must be at least 1"):
+        small_result.draws(0)
+
+
+def test_inputs_of_the_wrong_width_are_refused(two_output_result):
+    with pytest.raises(ValueError, match=r"2 column\(s\), as the training data"):
+        two_output_result.predict(np.zeros((4, 3)))
+
+
+def test_a_model_that_is_no_network_has_no_predictions():
+    result = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
+    with pytest.raises(TypeError, match="need a network problem"):
+        result.predict([0.0])
+
+
+# Tables.
+
+
+def test_the_summary_has_one_row_per_parameter(small_result):
+    table = small_result.summary()
+    assert isinstance(table, pd.DataFrame)
+    assert tuple(table.index) == small_result.names
+    np.testing.assert_allclose(table["mean"], small_result.phi.mean(axis=0))
+    np.testing.assert_allclose(table["std"], small_result.phi.std(axis=0))
+    learned = dataclasses.replace(
+        small_result, log_alpha=np.arange(7.0), relevance=np.linspace(0, 1, 7)
+    ).summary()
+    np.testing.assert_array_equal(learned["log_alpha"], np.arange(7.0))
+    np.testing.assert_array_equal(learned["relevance"], np.linspace(0, 1, 7))
+
+
+def test_the_tree_follows_the_arviz_schema(small_result):
+    tree = small_result.datatree()
+    phi = tree["posterior/phi"]
+    assert phi.dims == ("chain", "draw", "parameter")
+    assert list(phi["parameter"].values) == list(small_result.names)
+    assert {"sample_stats", "observed_data", "constant_data", "history"} <= set(tree.children)
+    np.testing.assert_array_equal(
+        tree["observed_data/y"].values[:, 0], small_result.problem.y[:, 0]
+    )
+
+
+def test_the_representation_says_what_matters(small_result):
+    text = repr(small_result)
+    assert "standard" in text
+    assert "7 parameters, 1000 draws" in text
+    assert f"{small_result.log_evidence:.2f}" in text
+    assert "verified=False" in repr(dataclasses.replace(small_result, verified=False))
+    fine = dataclasses.replace(small_result, log_evidence=-1.23456, log_evidence_error=0.0042)
+    assert "-1.235 ± 0.004" in repr(fine)
+    assert "-1.23 (estimate)" in repr(dataclasses.replace(fine, log_evidence_error=0.0))
+    assert small_result.labels[0] == r"$W^{[1]}_{11}$"
+
+
+# Saved, loaded, compared.
+
+
+def test_a_saved_result_is_loaded_bit_by_bit(small_result, saved):
+    loaded = sbnn.load(saved)
+    assert small_result.equals(loaded)
+    assert loaded.phi.tobytes() == small_result.phi.tobytes()
+    assert loaded.log_likelihood.tobytes() == small_result.log_likelihood.tobytes()
+    assert loaded.log_evidence.hex() == small_result.log_evidence.hex()
+    assert loaded.log_evidence_error.hex() == small_result.log_evidence_error.hex()
+    assert loaded._metadata() == small_result._metadata()
+    pd.testing.assert_frame_equal(
+        loaded.history["stages"], small_result.history["stages"], check_exact=True
+    )
+    assert loaded.problem.fingerprint() == small_result.problem.fingerprint()
+    for a, b in zip(loaded.predict(X_NEW), small_result.predict(X_NEW)):
+        assert a.tobytes() == b.tobytes()
+    assert len(loaded.modes(n_starts=2)) >= 1
+
+
+def test_a_difference_of_one_bit_is_a_difference(small_result):
+    """Negative control: equality can fail."""
+    phi = small_result.phi.copy()
+    phi[3, 2] = np.nextafter(phi[3, 2], np.inf)
+    assert not small_result.equals(dataclasses.replace(small_result, phi=phi))
+    other = np.nextafter(small_result.log_evidence, 0.0)
+    assert not small_result.equals(dataclasses.replace(small_result, log_evidence=other))
+
+
+def test_everything_a_method_can_attach_comes_back(two_output_result, tmp_path):
+    full = dataclasses.replace(
+        two_output_result,
+        log_alpha=np.r_[np.nan, np.arange(7.0)],
+        relevance=np.linspace(0, 1, 8),
+        verified=False,
+        evidence_gap=1.25,
+        optima=pd.DataFrame({"log_evidence": [-1.0, -2.0], "n_steps": [3, 4]}),
+        messages=("first", "zweite Ä σ"),
+        arrays={"means": np.arange(6.0).reshape(2, 3), "scalar": np.array(2.5)},
+        settings={"n_particles": np.int64(500), "move": "auto"},
+    )
+    full.save(tmp_path / "full.nc")
+    loaded = sbnn.load(tmp_path / "full.nc")
+    assert full.equals(loaded)
+    np.testing.assert_array_equal(loaded.log_alpha, full.log_alpha)
+    np.testing.assert_array_equal(loaded.arrays["means"], full.arrays["means"])
+    pd.testing.assert_frame_equal(loaded.optima, full.optima, check_exact=True)
+    assert loaded.messages == full.messages
+    assert loaded.problem.names[-1] == "log_sigma[2]"
+
+
+def test_a_users_function_is_not_stored_and_its_absence_is_said(tmp_path):
+    result = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
+    result.save(tmp_path / "model.nc")
+    loaded = sbnn.load(tmp_path / "model.nc")
+    assert result.equals(loaded)
+    assert loaded.problem is None
+    assert loaded.names == result.names
+    with pytest.raises(ValueError, match="problem's function, which is not stored"):
+        loaded.modes()
+
+
+def line_problem(slope=2.0, priors=None, names=("a", "b"), y=(0.1, 1.9, 4.2, 5.8)):
+    x, y = np.arange(4.0), np.array(y)
+
+    def model(theta):
+        return theta[0] * x * slope + theta[1]
+
+    return sbnn.Problem.from_model(model, y, names=names, noise_std=0.5, ard=names, priors=priors)
+
+
+def test_a_users_problem_given_when_loading_is_checked_and_works_again(tmp_path):
+    result = sbnn.nsbl(line_problem(), key=keys(1)[0], n_particles=200)
+    path = tmp_path / "line.nc"
+    result.save(path)
+    with pytest.raises(ValueError, match=r"sbnn\.load\(path, problem=problem\)"):
+        sbnn.load(path).prune()
+    again = sbnn.load(path, problem=line_problem())
+    assert again.prune().names == result.prune().names
+    np.testing.assert_array_equal(again.prune().phi, result.prune().phi)
+    box = {"a": sbnn.priors.Uniform(-5.0, 5.0)}
+    for other, what in (
+        (line_problem(slope=2.1), "log-likelihoods of the first draws"),
+        (line_problem(priors=box), "priors differ"),
+        (line_problem(names=("a", "c")), "names differ"),
+        (line_problem(y=(0.1, 1.9, 4.2, 5.9)), "data differ"),
+    ):
+        with pytest.raises(ValueError, match=f"not the one of .*{what}"):
+            sbnn.load(path, problem=other)
+    with pytest.raises(TypeError, match=r"must be an sbnn\.Problem"):
+        sbnn.load(path, problem=lambda theta: 0.0)
+
+
+def test_what_is_printed_can_be_read(small_result):
+    x, y = sbnn.datasets.boxcar(n=10)
+    problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
+    assert repr(problem) == (
+        "<sbnn problem: 1-3-1 network (tanh), 10 rows; 10 parameters, 10 of them ARD; "
+        "noise std 0.5>"
+    )
+    assert "noise std inferred" in repr(sbnn.network_problem(x, y, (3,)))
+    assert repr(line_problem()) == (
+        "<sbnn problem: 2 parameters (a, b), 2 of them ARD; JAX log-likelihood>"
+    )
+    gamma = np.ones(problem.n_parameters)
+    gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all that neuron 2 has
+    pruned = prune(problem, np.ones((5, 10)), gamma, 0.1)
+    assert repr(pruned) == (
+        "<sbnn pruned: 2 of 10 parameters are zero (W[1][2,1], W[2][1,2]); 1 neuron(s) removed, "
+        "leaving a 1-2-1 network>"
+    )
+
+
+def test_a_network_with_a_users_own_prior_is_loaded_without_its_problem(tmp_path, small_result):
+    import jax
+
+    x, y = sbnn.datasets.boxcar(n=10)
+    prior = Custom(lambda t: -0.5 * t**2, lambda key, shape: jax.random.normal(key, shape))
+    problem = sbnn.network_problem(x, y, (), noise_std=0.5, priors={"b": prior, "W": Normal()})
+    result = sbnn.standard(problem, key=keys(1)[0], n_particles=200)
+    result.save(tmp_path / "custom.nc")
+    assert sbnn.load(tmp_path / "custom.nc").problem is None
+
+
+def test_saving_is_whole_or_not_at_all(small_result, tmp_path, monkeypatch):
+    path = tmp_path / "result.nc"
+    path.write_text("precious")
+
+    def fails(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", fails)
+    with pytest.raises(OSError, match="disk full"):
+        small_result.save(path, overwrite=True)
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["result.nc"]
+
+
+def test_a_file_is_not_replaced_unasked(small_result, saved):
+    before = saved.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        small_result.save(saved)
+    assert saved.read_bytes() == before
+
+
+def test_a_saved_file_can_be_read_by_others_and_replaces_an_older_one(small_result, saved):
+    small_result.save(saved, overwrite=True)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o644
+    assert [p.name for p in saved.parent.iterdir()] == ["result.nc"]
+
+
+# Files that are no results.
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No file"):
+        sbnn.load(tmp_path / "nothing.nc")
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.01, 0.3, 0.7, 0.99])
+def test_a_truncated_file_is_refused(saved, fraction):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(fraction * len(content))])
+    with pytest.raises(ValueError, match="damaged, truncated or of another kind"):
+        sbnn.load(saved)
+
+
+@pytest.mark.parametrize(
+    "content", [b"just some text\n", b"\x80\x04N.", b"\x89HDF\r\n\x1a\nrubbish"]
+)
+def test_a_foreign_file_is_refused(tmp_path, content):
+    path = tmp_path / "foreign.nc"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="not a readable sbnn result"):
+        sbnn.load(path)
+
+
+def test_a_directory_is_refused(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
+        sbnn.load(tmp_path)
+
+
+def test_another_netcdf_file_is_refused(tmp_path):
+    path = tmp_path / "other.nc"
+    xr.Dataset({"a": ("x", np.arange(3))}).to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(ValueError, match="is a NetCDF file, but not one that sbnn wrote"):
+        sbnn.load(path)
+
+
+def edit_metadata(path, change):
+    with h5py.File(path, "r+") as file:
+        metadata = json.loads(file.attrs["sbnn"])
+        change(metadata)
+        file.attrs["sbnn"] = json.dumps(metadata)
+
+
+def test_a_file_of_another_format_names_the_remedy(saved):
+    with h5py.File(saved, "r+") as file:
+        file.attrs["sbnn_format"] = 99
+    with pytest.raises(ValueError, match=r"has format 99.*Use the version that wrote it"):
+        sbnn.load(saved)
+
+
+def remove_from_file(name):
+    def change(path):
+        with h5py.File(path, "r+") as file:
+            del file[name]
+
+    return change
+
+
+def other_shape(path):
+    tree = xr.open_datatree(path, engine="h5netcdf").load()
+    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(parameter=slice(0, 3)))
+    tree.close()
+    tree.to_netcdf(path, engine="h5netcdf")
+
+
+ALTERED = {
+    "posterior": remove_from_file("posterior"),
+    "log-likelihood": remove_from_file("sample_stats"),
+    "data": remove_from_file("observed_data"),
+    "fewer parameters": other_shape,
+    "no method": lambda p: edit_metadata(p, lambda m: m.pop("method")),
+    "no description": lambda p: edit_metadata(p, lambda m: m.pop("description")),
+    "no description of priors": lambda p: edit_metadata(
+        p, lambda m: m["description"].update(priors=None)
+    ),
+    "a description in text": lambda p: edit_metadata(p, lambda m: m.update(description="sizes")),
+    "unknown prior": lambda p: edit_metadata(
+        p, lambda m: m["description"]["priors"][0].update(kind="os.system")
+    ),
+    "unknown field": lambda p: edit_metadata(p, lambda m: m.update(surprise=1)),
+    "unknown activation": lambda p: edit_metadata(
+        p, lambda m: m["description"].update(activation="gelu")
+    ),
+    "other names": lambda p: edit_metadata(p, lambda m: m["description"].update(names=["a"])),
+    "no key": lambda p: edit_metadata(p, lambda m: m.update(key=None)),
+}
+
+
+@pytest.mark.parametrize("alter", ALTERED.values(), ids=ALTERED.keys())
+def test_an_altered_file_is_refused(saved, alter):
+    alter(saved)
+    with pytest.raises(ValueError, match="incomplete or was altered"):
+        sbnn.load(saved)
+
+
+@pytest.mark.parametrize("text", ["{not json", "[]", "3"])
+def test_metadata_that_are_no_metadata_are_refused(saved, text):
+    with h5py.File(saved, "r+") as file:
+        file.attrs["sbnn"] = text
+    with pytest.raises(ValueError, match=r"not a readable|altered"):
+        sbnn.load(saved)
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.system, ("touch exploded",)
+
+
+def test_loading_never_runs_code(saved, monkeypatch):
+    monkeypatch.chdir(saved.parent)
+    code = "__import__('os').system('touch exploded')"
+    edit_metadata(saved, lambda m: m.update(reason=code, messages=[code], method=code))
+    with h5py.File(saved, "r+") as file:
+        file.attrs["pickled"] = np.void(pickle.dumps(Bomb()))
+
+    def forbidden(*args, **kwargs):
+        raise AssertionError("load unpickled something")
+
+    monkeypatch.setattr(pickle, "loads", forbidden)
+    monkeypatch.setattr(pickle, "load", forbidden)
+    loaded = sbnn.load(saved)
+    assert loaded.reason == loaded.method == loaded.messages[0] == code  # text stays text
+    assert not (saved.parent / "exploded").exists()
+
+
+def test_the_bomb_would_have_gone_off(tmp_path, monkeypatch):
+    """Negative control of the test above: unpickling does run code."""
+    monkeypatch.chdir(tmp_path)
+    pickle.loads(pickle.dumps(Bomb()))
+    assert (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("name", ["m.pkl", "m.h5", "m.nc.gz"])
+def test_an_ending_that_promises_another_kind_of_file_is_refused(small_result, tmp_path, name):
+    with pytest.raises(ValueError, match=r"NetCDF file; give a name that ends in \.nc, not '\."):
+        small_result.save(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_name_without_an_ending_stays_as_it_is(small_result, tmp_path):
+    small_result.save(tmp_path / "m")
+    assert os.listdir(tmp_path) == ["m"]
+    assert sbnn.load(tmp_path / "m").equals(small_result)
+
+
+def test_a_folder_that_is_not_there_is_named(small_result, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No folder '.*nowhere' to save in"):
+        small_result.save(tmp_path / "nowhere" / "m.nc")

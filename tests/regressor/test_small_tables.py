@@ -1,0 +1,182 @@
+"""Small tables: few neurons where these suffice, converged or said so, and networks cut to size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sbnn
+from sbnn import SparseBNNRegressor
+from sbnn.evidence.laplace import optimum as lo
+from sbnn.evidence.laplace import pruning as lp
+from sbnn.regressor.architectures import BROAD, MIDDLE, NARROW, WIDE, families
+from sbnn.regressor.scaling import Scaling
+
+
+def reaction(n=72, seed=0):
+    """A yield that follows temperature and concentration; two further inputs hardly matter."""
+    rng = np.random.default_rng(seed)
+    heat, conc = rng.uniform(20, 90, n), rng.uniform(0.5, 12, n)
+    stirring, humidity = rng.uniform(100, 600, n), rng.uniform(25, 70, n)
+    y = 92 / (1 + np.exp(-(heat - 52) / 8)) * conc / (conc + 2) + 0.004 * stirring
+    return np.column_stack([heat, conc, stirring, humidity]), y + 3.0 * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = reaction()
+    return SparseBNNRegressor(random_state=0).fit(X, y), X, y
+
+
+def test_families_go_from_small_to_large_and_depend_on_the_rows():
+    assert families("default", 500, False) == [NARROW, BROAD]
+    assert families("default", 501, False) == [BROAD]
+    assert families("default", 2001, False) == [WIDE]
+    assert families("auto", 10, False) == [NARROW, MIDDLE, BROAD, WIDE]
+    assert families("auto", 10, True) == families("default", 10**4, True) == [((3,),)]
+    assert families([(3,), (2, 2)], 10, False) == [((3,), (2, 2))]
+
+
+def test_the_default_does_as_well_as_few_neurons_asked_for(fitted):
+    """Many neurons by themselves can end in redundant optima, 20 nats lower."""
+    model, X, y = fitted
+    asked = SparseBNNRegressor(3, random_state=1).fit(X, y)
+    assert model.log_evidence_ > asked.log_evidence_ - 3.0
+    assert model.n_parameters_kept_ < 30
+    assert 2.0 < model.noise_std_ < 4.0
+    new, truth = reaction(500, seed=1)
+    _, interval = model.predict(new, return_interval=0.95)
+    # 500 rows: 95 % ± 1 % by chance; and R² is at most 1 − 3²/var(y) ≈ 0.985.
+    inside = (interval[:, 0] < truth) & (truth < interval[:, 1])
+    assert 0.88 < inside.mean() < 0.995
+    assert model.score(new, truth) > 0.96
+
+
+def test_the_trials_say_what_was_tried_and_the_better_family_stays(fitted, tmp_path):
+    model = fitted[0]
+    assert model.trials_["hidden_layer_sizes"].tolist() == [NARROW, BROAD]
+    few, many = model.trials_["log_evidence"]
+    assert few > many - 3.0
+    assert set(model.optima_["hidden_layer_sizes"]) <= set(NARROW)
+    # In the units of y: the final evidence is that of the chosen family, iterated further.
+    assert abs(model.log_evidence_ - few) < 15.0
+    path = tmp_path / "model.nc"
+    model.save(path)
+    loaded = sbnn.load(path)
+    assert loaded.trials_.equals(model.trials_)
+    assert loaded.messages_ == model.messages_
+
+
+def test_many_neurons_stay_where_the_evidence_asks_for_them():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(200, 1))
+    y = np.sin(12 * X[:, 0]) + 0.05 * rng.normal(size=200)
+    model = SparseBNNRegressor(n_starts=6, random_state=0).fit(X, y)
+    assert set(model.optima_["hidden_layer_sizes"]) <= set(BROAD)
+    assert model.trials_["log_evidence"].diff()[1] > 3.0
+
+
+def test_optima_converge_on_small_tables_and_it_is_said_where_they_do_not(fitted):
+    model, X, y = fitted
+    assert model.optima_["converged"].all()
+    assert model.messages_ == []
+    few = {"iterations": 4, "neuron_moves": 0}
+    hasty = SparseBNNRegressor(6, n_starts=2, random_state=0, method_options=few).fit(X, y)
+    assert not hasty.optima_["converged"].any()
+    assert "had not converged after" in hasty.messages_[0]
+
+
+def redundant(copies: int):
+    """An optimum of one tanh neuron shared out among identical copies, and the model."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=(2, 60))
+    y = 2.0 * np.tanh(x[:1] - 0.5 * x[1:]) + 0.1 * rng.normal(size=(1, 60))
+    model = lo.Model(x, y, (2, copies, 1))
+    opt = lo.initial(model, rng)
+    w = np.tile([1.0, -0.5], copies)
+    opt.phi = np.r_[w, np.zeros(copies), np.full(copies, 2.0 / copies), 0.0]
+    opt.log_alpha[:] = 0.0
+    return model, opt
+
+
+def neurons_left(opt: lo.Optimum) -> int:
+    return sum(np.isin(m, opt.active).any() for m in lp.neuron_members(opt.sizes))
+
+
+def test_neurons_that_share_one_job_become_one():
+    """The evidence of copies is about a nat lower; weights alone would not find out."""
+    copies = 12
+    single = lp.evolve(*redundant(1), 60)
+    model, opt = redundant(copies)
+    pruned = lp.evolve(model, opt, 60)
+    assert neurons_left(pruned) > 1
+    removed = lp.remove_neurons(model, pruned, 100, max_tries=copies)
+    assert neurons_left(removed) == 1
+    assert removed.log_evidence == pytest.approx(single.log_evidence, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_iterations_do_not_lower_the_evidence(seed):
+    """The update of α alone drifts downhill in a redundant network, by 9 to 20 nats here."""
+    X, y = reaction()
+    x_t, y_t = Scaling.of(X, y[:, None]).training(X, y[:, None])
+    model = lo.Model(x_t, y_t, (4, 20, 1))
+    rng = np.random.default_rng(seed)
+    dense = lp.evolve(model, lo.initial(model, rng), 60, lo.layer_groups(model.sizes), warm_up=8)
+    short, long = lp.evolve(model, dense, 40), lp.evolve(model, dense, 400)
+    assert long.converged
+    assert long.log_evidence > short.log_evidence - 1.0
+    assert long.log_evidence == pytest.approx(lo.log_evidence(model, long)[0], abs=1e-9)
+
+
+def test_a_weight_without_effect_is_dropped_when_compact(fitted):
+    """A weight of 1e-9 that the posterior holds there moves nothing; the others stay."""
+    model = fitted[0]
+    posterior = model._posterior
+    small = posterior.compact(model._inputs)
+    kept = small.table()["n_parameters"].to_numpy()
+    assert kept.dtype.kind == "i"
+    assert (kept <= posterior.table()["n_kept"].to_numpy()).all()
+    assert small.counts == (kept.mean(), kept.mean())
+    best = posterior.best.copy()
+    place = best.active[0]
+    best.phi[place] = 1e-9
+    best.log_alpha[place] = 18 * np.log(10.0)  # N(0, 1e-18)
+    jac = lo.Linearised(
+        lo.Model(model._inputs, np.zeros((1, model._inputs.shape[1])), best.sizes), best
+    )
+    best.precision = jac.precision(best)
+    mixture = type(posterior.mixture)((best,), np.ones(1), 1.0)
+    cut = type(posterior).of(mixture, model._inputs).compact(model._inputs)
+    assert len(cut.best.active) < len(best.active)
+
+
+def test_a_function_with_many_bends_is_found():
+    """Smooth starts alone end at the constant: every second start is steep where inputs are few."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, size=(60, 1))
+    truth = lambda x: np.sin(6 * np.pi * x[:, 0])
+    y = truth(x) + 0.1 * rng.normal(size=60)
+    model = SparseBNNRegressor(random_state=0).fit(x, y)
+    grid = np.linspace(0.05, 0.95, 50)[:, None]
+    assert np.sqrt(np.mean((model.predict(grid) - truth(grid)) ** 2)) < 0.2  # the constant: 0.7
+
+
+def test_a_saved_estimator_is_replaced_only_when_asked(fitted, tmp_path):
+    model, _, _ = fitted
+    path = tmp_path / "model.nc"
+    model.save(path)
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        model.save(path)
+    assert path.read_bytes() == before
+    model.save(path, overwrite=True)
+    assert sbnn.load(path).n_parameters_kept_ == model.n_parameters_kept_
+
+
+def test_an_estimator_is_not_saved_under_another_ending(fitted, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"NetCDF file; give a name that ends in \.nc, not '\.pkl'"
+    ):
+        fitted[0].save(tmp_path / "model.pkl")
+    assert list(tmp_path.iterdir()) == []

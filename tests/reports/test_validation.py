@@ -1,0 +1,124 @@
+"""Predictions of unseen rows: folds, leave-one-out by importance weights, scores of mixtures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from sbnn import scores as predict
+from sbnn.reports import validation
+
+
+class Mean:
+    """Predicts the mean and standard deviation of what it saw, and remembers it."""
+
+    def fit(self, x, y):
+        self.seen = set(x["row"])
+        self.mean, self.std = y.mean(axis=0), y.std(axis=0)
+        return self
+
+    def predictive_mixture(self, x):
+        assert not self.seen & set(x["row"])
+        shape = (1, len(x), *np.shape(self.mean))
+        return np.ones(shape), np.full(shape, self.mean), np.full(shape, self.std)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_every_row_is_predicted_once_by_a_fit_that_did_not_see_it(n_outputs):
+    y = np.random.default_rng(0).normal(size=(13, n_outputs))
+    folds = []
+    held = validation.cross_validate(
+        Mean, pd.DataFrame({"row": range(13)}), y, 5, on_fold=lambda k, n: folds.append((k, n))
+    )
+    np.testing.assert_array_equal(held.rows, np.arange(13))
+    np.testing.assert_array_equal(held.y, y)
+    assert held.mean.shape == held.pit.shape == y.shape
+    assert folds == [(k, 5) for k in range(6)]
+    assert "5-fold" in held.how
+
+
+def test_one_fold_of_a_long_table_is_called_held_out():
+    y = np.zeros((50, 1)) + np.arange(50)[:, None]
+    held = validation.cross_validate(Mean, pd.DataFrame({"row": range(50)}), y, 5, n_run=1)
+    assert len(held.rows) == 10
+    assert held.how.startswith("10 held-out rows")
+
+
+class Draws:
+    """Posterior draws of a constant under a flat prior and known noise: N(ȳ, σ²/n)."""
+
+    def __init__(self, y, noise, n_draws, rng):
+        self.shape = (n_draws, len(y))
+        draws = rng.normal(y.mean(), noise / np.sqrt(len(y)), size=(n_draws, 1))
+        self.means, self.noise = np.broadcast_to(draws, self.shape), noise
+
+    def predictive_mixture(self, x):
+        return np.full(self.shape, 1 / self.shape[0]), self.means, np.full(self.shape, self.noise)
+
+
+def test_leave_one_out_agrees_with_the_closed_form():
+    """p(yᵢ|y₋ᵢ) = N(ȳ₋ᵢ, σ² + σ²/(n − 1)) for a constant under a flat prior."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(2.0, 0.5, size=30)
+    held = validation.leave_one_out(Draws(y, 0.5, 8000, rng), None, y[:, None])
+    others = (y.sum() - y) / (len(y) - 1)
+    exact = stats.norm(others, 0.5 * np.sqrt(1 + 1 / (len(y) - 1)))
+    # The Monte Carlo error of a mean of 8000 draws with spread 0.09 is 0.001; weights double it.
+    np.testing.assert_allclose(held.mean[:, 0], others, atol=0.01)
+    np.testing.assert_allclose(held.log_density[:, 0], exact.logpdf(y), atol=0.02)
+    np.testing.assert_allclose(held.pit[:, 0], exact.cdf(y), atol=0.01)
+    np.testing.assert_allclose(held.lower[:, 0], exact.ppf(0.025), atol=0.02)
+    assert held.how.startswith("leave-one-out")
+
+
+def test_leaving_out_is_not_the_same_as_keeping_in():
+    """Negative control: an outlier is judged more severely when it is left out."""
+    rng = np.random.default_rng(2)
+    y = np.append(rng.normal(size=9), 4.0)
+    model = Draws(y, 1.0, 4000, rng)
+    inside = stats.norm(y.mean(), np.sqrt(1 + 0.1)).logpdf(4.0)
+    assert validation.leave_one_out(model, None, y[:, None]).log_density[-1, 0] < inside - 0.2
+
+
+def test_scores_of_mixtures_agree_with_the_library_s():
+    rng = np.random.default_rng(3)
+    y, means = rng.normal(size=6), rng.normal(size=(4, 6))
+    stds, weights = rng.uniform(0.5, 2, size=(4, 6)), np.array([0.1, 0.2, 0.3, 0.4])
+    local = np.broadcast_to(weights[:, None, None], (4, 6, 1))
+    got = validation._score(y[:, None], local, means[..., None], stds[..., None])
+    assert got["crps"].mean() == pytest.approx(predict.crps_mixture(y, means, stds, weights))
+    assert -got["log_density"].mean() == pytest.approx(predict.nlpd(y, means, stds, weights))
+    np.testing.assert_allclose(got["pit"][:, 0], predict.pit_mixture(y, means, stds, weights))
+    upper = predict.mixture_quantile(0.975, means, stds, weights)
+    np.testing.assert_allclose(got["upper"][:, 0], upper, rtol=1e-9)
+
+
+def test_thinned_components_keep_the_crps():
+    rng = np.random.default_rng(4)
+    means = np.sort(rng.normal(size=(3000, 5, 1)), axis=0)
+    weights = rng.dirichlet(np.ones(3000), size=5).T[..., None]
+    stds, y = np.full_like(means, 0.3), rng.normal(size=(5, 1))
+    thin = validation._crps(y, *validation._thin(weights, means, stds))
+    full = validation._crps(y, weights, means, stds)
+    np.testing.assert_allclose(thin, full, rtol=0.01)
+
+
+def test_scores_are_those_of_their_definitions():
+    y = np.array([[0.0], [1.0], [2.0], [3.0]])
+    mean = y + np.array([[0.1], [-0.1], [0.1], [-0.1]])
+    lower, upper = mean - 0.05, mean + np.array([[1], [1], [1], [0.2]])
+    held = validation.HeldOut("", np.arange(4), y, mean, y, lower, upper, y, -y, 2 * y)
+    scores = held.scores()
+    assert scores["rmse"] == pytest.approx([0.1])
+    assert scores["r2"] == pytest.approx([1 - 0.01 / 1.25])
+    assert scores["nlpd"] == [1.5]
+    assert scores["coverage_95"] == [0.5]
+
+
+def test_sampling_is_feasible_for_small_networks_only():
+    assert not any(validation.feasible((2,), 1, 1).values())
+    large = validation.feasible((20,), 3, 1)
+    assert large["laplace_nsbl"] == large["laplace"] == ""
+    assert "101 parameters are more than 30" in large["nsbl"]

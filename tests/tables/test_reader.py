@@ -1,0 +1,448 @@
+"""Tables: what is wrong is said in one line that names the file, the line and the column."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sbnn.tables import reader as tables
+from sbnn.tables.header import MAX_FEATURES, TableError
+
+
+def read(*args, **options):
+    return tables.read(*args, **options).numbers
+
+
+def write(folder, text, name="data.csv"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+ROWS = "".join(f"{i},{i * 0.5},{i - 3}\n" for i in range(6))
+
+
+def test_columns_come_as_features_then_targets_with_the_line_of_the_file(tmp_path):
+    frame = read(write(tmp_path, "a,y,b\n\n" + ROWS), ["y"])
+    assert list(frame.columns) == ["a", "b", "y"]
+    assert list(frame.index) == [3, 4, 5, 6, 7, 8]
+    np.testing.assert_array_equal(frame["y"], np.arange(6) * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("separator", "name"), [(",", "t.csv"), (";", "t.csv"), ("\t", "t.tsv"), ("\t", "t.txt")]
+)
+def test_separators_are_found(tmp_path, separator, name):
+    text = ("a,y,b\n" + ROWS).replace(",", separator)
+    assert read(write(tmp_path, text, name), ["y"]).shape == (6, 3)
+
+
+def test_excel_s_byte_order_mark_quotes_and_windows_line_ends_are_understood(tmp_path):
+    text = '﻿"load, kN","y"\r\n' + "".join(f'"{i}",{i}\r\n' for i in range(6))
+    assert list(read(write(tmp_path, text), ["y"]).columns) == ["load, kN", "y"]
+
+
+def test_decimal_commas_are_read_where_they_do_not_separate_cells(tmp_path):
+    rows = "".join(f"{i},25;-1,5e1;{i}\n" for i in range(6))
+    table = tables.read(write(tmp_path, "a, m;b, m;y\n" + rows), ["y"])
+    assert table.decimal_comma
+    assert list(table.numbers.columns) == ["a, m", "b, m", "y"]
+    np.testing.assert_array_equal(table.numbers["a, m"], np.arange(6) + 0.25)
+    np.testing.assert_array_equal(table.numbers["b, m"], -15.0)
+    tabs = tables.read(write(tmp_path, "a\ty\n" + "1,234\t2,5\n" * 5), ["y"])
+    assert tabs.numbers.iloc[0].tolist() == [1.234, 2.5]
+    points = tables.read(write(tmp_path, "a;y\n" + "1.5;2\n" * 5), ["y"])
+    assert not points.decimal_comma
+    assert points.numbers["a"].iloc[0] == 1.5
+
+
+def test_all_columns_of_text_are_named_at_once(tmp_path):
+    rows = "".join(f"r{i},u,{i},p,?,{i}\n" for i in range(6))
+    path = write(tmp_path, 'id,kind,a,"site, north",gap,y\n' + rows)
+    with pytest.raises(TableError) as caught:
+        read(path, ["y"])
+    told = str(caught.value)
+    assert "3 columns: 'id' (such as 'r0'), 'kind' (such as 'u'), 'site, north'" in told
+    assert told.endswith("--exclude id,kind --exclude 'site, north'")
+    # what is told can be typed: the options are split as the shell and the command do
+    options = shlex.split(told[told.index("--exclude") :])[1::2]
+    with pytest.raises(TableError, match="column 'gap': '\\?' is a missing value"):
+        read(path, ["y"], exclude=options)
+    assert list(read(path, ["y"], exclude=[*options, "gap"])) == ["a", "y"]
+
+
+def test_several_targets_in_one_option_are_told_how(tmp_path):
+    path = write(tmp_path, "a,b,y\n" + "1,2,3\n" * 6)
+    with pytest.raises(TableError, match="no column 'b,y'; give --target once for each column"):
+        read(path, ["b,y"])
+
+
+def test_the_columns_of_a_file_are_told(tmp_path):
+    assert tables.columns(write(tmp_path, "a;b c;y\n1;2;3\n")) == ["a", "b c", "y"]
+    with pytest.raises(TableError, match="does not exist"):
+        tables.columns(tmp_path / "nowhere.csv")
+
+
+def test_features_are_lists_or_names_with_commas_and_some_can_be_excluded(tmp_path):
+    header = '"load, kN",id,a,b,y\n'
+    path = write(tmp_path, header + "1,x,2,3,4\n" * 5)
+    assert list(read(path, ["y"], ["load, kN", "a,b"])) == ["load, kN", "a", "b", "y"]
+    assert list(read(path, ["y"], ['"load, kN", b'])) == ["load, kN", "b", "y"]
+    assert list(read(path, ["y"], exclude=["id", "b"])) == ["load, kN", "a", "y"]
+    assert list(read(path, ["y"], ["a,b"], exclude=["a"])) == ["b", "y"]
+    with pytest.raises(TableError, match="no column 'load, kg'; did you mean 'load, kN'"):
+        read(path, ["y"], ["load, kg"])
+    with pytest.raises(TableError, match="no column 'c'"):
+        read(path, ["y"], exclude=["c"])
+    with pytest.raises(TableError, match="'y' cannot be a target and excluded"):
+        read(path, ["y"], ["a"], exclude=["y"])
+    with pytest.raises(TableError, match="--exclude takes names"):
+        read(path, ["y"], exclude=["a,,b"])
+
+
+def test_the_whole_table_is_the_text_of_the_file(tmp_path):
+    path = write(tmp_path, "id,b ,, a,y\n" + '007,1, ,0.10,"n/a, nan"\n' * 5)
+    found = tables.read(path, (), ["a", "b"], whole=True)
+    assert list(found.numbers) == ["a", "b"]
+    assert found.numbers.iloc[0].tolist() == [0.1, 1.0]
+    assert list(found.whole.columns) == ["id", "b ", "", " a", "y"]
+    assert found.whole.iloc[0].tolist() == ["007", "1", " ", "0.10", "n/a, nan"]
+
+
+@pytest.mark.parametrize(
+    ("row", "comma"), [("1;2,5", True), ("1;2,5,6", False), ("1.0;2,5", False), ("1;x", False)]
+)
+def test_whole_numbers_leave_the_decimal_sign_to_the_other_columns(tmp_path, row, comma):
+    path = write(tmp_path, "a;note\n" + f"{row}\n" * 5)
+    assert tables.read(path, (), ["a"], whole=True).decimal_comma is comma
+
+
+def test_every_cell_that_is_no_number_is_counted(tmp_path):
+    text = "a,b,y\n" + "".join(f"{i},{i},{i}\n" for i in range(6))
+    path = write(tmp_path, text + "1,x,2\n,2,3\n")
+    with pytest.raises(
+        TableError, match=r"line 8, column 'b': 'x' .* 1 more cell: line 9, col.*'a'"
+    ):
+        read(path, ["y"])
+    path = write(tmp_path, text + "1,2,nan\nx,x,?\n" + "1,x,2\n" * 2000)
+    with pytest.raises(TableError) as caught:
+        read(path, ["y"])
+    assert str(caught.value).endswith(
+        "line 8, column 'y': 'nan' is a missing value; fill it in or remove the row. And 2,003 "
+        "more cells, as line 9, column 'a'; line 9, column 'b'; line 9, column 'y'."
+    )
+
+
+def test_every_row_of_another_length_is_counted(tmp_path):
+    path = write(tmp_path, "a,y\n" + GOOD + "1\n1,2,3\n" * 3)
+    with pytest.raises(TableError) as caught:
+        read(path, ["y"])
+    assert str(caught.value).endswith(
+        "line 8: 1 cell, but the header has 2. And 5 more rows, as line 9, line 10, line 11."
+    )
+    path = write(tmp_path, "a,y\n" + "r1,1,2\n" * 6)
+    with pytest.raises(TableError, match=r"3 cells, .* 2, and so in every row: has every column a"):
+        read(path, ["y"])
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_index_that_pandas_writes_is_left_out_and_told(tmp_path, start):
+    path = tmp_path / "data.csv"
+    frame = pd.DataFrame({"a": range(6), "y": range(6)}, index=np.arange(6) + start)
+    frame.to_csv(path)
+    found = tables.read(path, ["y"])
+    assert list(found.numbers) == ["a", "y"]
+    assert found.notes == (
+        f"{path}: the first column has no name and counts the rows, as the index that pandas "
+        "writes; it is left out.",
+    )
+
+
+@pytest.mark.parametrize("index", [[0, 2, 1, 3, 4], [5, 6, 7, 8, 9], [0.5, 1, 2, 3, 4]])
+def test_another_column_without_a_name_is_refused_unless_excluded(tmp_path, index):
+    path = tmp_path / "data.csv"
+    frame = pd.DataFrame({"a": range(5), "y": range(5)}, index=index)
+    frame.to_csv(path)
+    with pytest.raises(TableError, match=r'column 1 has no name; perhaps .*index.* --exclude ""'):
+        read(path, ["y"])
+    assert list(read(path, ["y"], exclude=[""])) == ["a", "y"]
+    frame.reset_index().set_axis(["a", "", "y"], axis=1).to_csv(path, index=False)
+    with pytest.raises(TableError, match="column 2 has no name; name it"):
+        read(path, ["y"])
+    trailing = write(tmp_path, "a,y,,\n" + "1,2,,\n" * 5)
+    assert list(read(trailing, ["y"], exclude=[""])) == ["a", "y"]
+
+
+def test_other_encodings_are_proposed_and_read_when_asked_for(tmp_path):
+    text = "größe;straße €;y\n" + "1,5;2;3\n" * 4 + "2,5;1;1\n"
+    path = write(tmp_path, text.encode("cp1252"))
+    for of in (tables.columns, lambda path: tables.read(path, ["y"])):
+        with pytest.raises(TableError) as told:
+            of(path)
+        assert str(told.value) == (
+            f"{path} is not UTF-8 text (byte 0xf6 on line 1); save it as UTF-8 (in Excel: 'CSV "
+            "UTF-8'), or add --encoding cp1252 if that byte is meant to be 'ö'."
+        )
+    found = tables.read(path, ["y"], encoding="cp1252")
+    assert list(found.numbers) == ["größe", "straße €", "y"]
+    assert tables.columns(path, "cp1252") == ["größe", "straße €", "y"]
+    for encoding in ("utf-16-le", "utf-16-be"):
+        data = ("\ufeff" + text.replace(";", "\t").replace("\n", "\r\n")).encode(encoding)
+        path = write(tmp_path, data)
+        with pytest.raises(TableError, match=r"UTF-16 text; .* or add --encoding utf-16"):
+            read(path, ["y"])
+        assert list(read(path, ["y"], encoding="utf-16")) == ["größe", "straße €", "y"]
+    with pytest.raises(TableError, match=r"not utf-8 text \(byte 0x8c"):
+        read(write(tmp_path, b"a,y\n1,\x8c\n"), ["y"], encoding="utf-8")
+    with pytest.raises(TableError, match="control characters when read as cp1252"):
+        read(write(tmp_path, b"a,y\n1,\x00\n"), ["y"], encoding="cp1252")
+    for unknown in ("klingon", "hex"):
+        with pytest.raises(TableError, match=f"--encoding '{unknown}' is not known"):
+            read(path, ["y"], encoding=unknown)
+    for codec in ("utf-8", "utf-8-sig", "UTF8"):  # with or without a mark in front
+        path = write(tmp_path, ("\ufeff" + text).encode())
+        assert list(read(path, ["y"], encoding=codec)) == ["größe", "straße €", "y"]
+    assert list(read(write(tmp_path, "PK,y\n" + GOOD), ["y"])) == ["PK", "y"]  # not a zip file
+
+
+@pytest.mark.parametrize(("end", "line"), [("\n", 3), ("\r\n", 3), ("\r", 3)])
+def test_the_line_that_is_not_utf_8_is_counted(tmp_path, end, line):
+    text = f"a,y{end}1,2{end}1,é{end}".encode("cp1252")
+    with pytest.raises(TableError, match=rf"byte 0xe9 on line {line}\).* meant to be 'é'"):
+        read(write(tmp_path, text), ["y"])
+
+
+def test_pipes_are_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(("a,y\n" + GOOD).encode(),))
+    writer.start()
+    assert read(path, ["y"]).shape == (6, 2)
+    writer.join()
+
+
+def test_line_ends_quotes_and_blank_lines_are_as_csv_has_them(tmp_path):
+    for end in ("\n", "\r\n", "\r"):
+        text = '\n"a\nb" ,"say ""y"""\n\n' + "1e5,2\n +1.,-.5\n\n,\n , ,\n" * 3
+        frame = read(write(tmp_path, text.replace("\n", end)), ['say "y"'])
+        assert list(frame) == [f"a{end}b", 'say "y"']
+        assert frame.iloc[:2].to_numpy().tolist() == [[1e5, 2.0], [1.0, -0.5]]
+
+
+def test_a_misspelt_file_is_answered_with_the_nearest(tmp_path):
+    (tmp_path / "Data_2.csv").mkdir()
+    write(tmp_path, "a,y\n", "Data_1.csv")
+    with pytest.raises(
+        TableError, match=r"data1\.csv does not exist; did you mean '.*Data_1\.csv'\?$"
+    ):
+        read(tmp_path / "data1.csv", ["y"])
+    with pytest.raises(TableError, match=r"does not exist\.$"):
+        read(tmp_path / "nothing" / "data1.csv", ["y"])
+    (tmp_path / "data1.csv").symlink_to("gone.csv")
+    with pytest.raises(TableError, match=r"data1\.csv is a link to a file that does not exist\.$"):
+        read(tmp_path / "data1.csv", ["y"])
+
+
+def test_all_columns_that_are_not_there_are_named_at_once(tmp_path):
+    path = write(tmp_path, "a,b,c,y\n")
+    with pytest.raises(TableError) as caught:
+        read(path, ["Y"], ["A,C", "other"])
+    assert str(caught.value) == (
+        f"{path} has no columns 'Y', 'A', 'C', 'other'; did you mean 'y', 'a', 'c'? "
+        "It has 'a', 'b', 'c', 'y'."
+    )
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
+    text = "city,a,y\n" + "".join(f"Ottawa,{i},{i}\n" for i in range(6))
+    assert list(read(write(tmp_path, text), ["y"], ["a"]).columns) == ["a", "y"]
+
+
+GOOD = "".join(f"{i},{i}\n" for i in range(6))
+BAD = {
+    "empty": (b"", "is empty"),
+    "blank": (b"\n\n \n", "blank lines only"),
+    "no header": (GOOD, "line 1.*no header"),
+    "no such target": ("a,b\n" + GOOD, r"no column 'y'; it has 'a', 'b'\."),
+    "text": ("a,y\n" + GOOD + "six,6\n", r"line 8, column 'a': 'six' is not a number.*--exclude"),
+    "missing": ("a,y\n" + GOOD + ",6\n", r"line 8, column 'a': an empty cell is a missing value"),
+    "nan": ("a,y\n" + GOOD + "6,NaN\n", r"line 8, column 'y': 'NaN' is a missing value"),
+    "infinite": ("a,y\n" + GOOD + "inf,6\n", r"line 8, column 'a': 'inf' is infinite"),
+    "classes": ("a,y\n" + "1,yes\n3,no\n" * 4, r"the target 'y' holds text \(such as 'yes'\)"),
+    "one row": ("a,y\n1,2\n", r"1 row of data; at least 5 rows are needed"),
+    "ragged": ("a,y\n" + GOOD + "1,2,3\n", r"line 8: 3 cells, but the header has 2"),
+    "decimal comma": ('a,y\n"1,5",2\n' + GOOD, r"line 2, column 'a': '1,5' has a comma; write"),
+    "cells cut by decimal commas": ("a,y\n1,5,2,5\n", "line 2: 4 cells.*separate.*semicolons"),
+    "commas and points": ("a;y\n1,5;2.5\n", r"line 2, column 'a': '1,5' has a comma; write"),
+    "thousands and decimals": ("a;y\n1.234,5;2\n", r"column 'a': '1.234,5' has a comma"),
+    "perhaps thousands": ("a\ty\n1,234\t2\n", r"column 'a': '1,234' has a comma"),
+    "thousands": ("a,y\n1_000,2\n" + GOOD, r"line 2, column 'a': '1_000' is not a number"),
+    "spaces": ("a b y\n" + "1 2 3\n" * 6, r"no column 'y'; it has one, 'a b y': separate cells"),
+    "twice": ("y,y\n" + GOOD, r"line 1, column 2: the name 'y' is there twice"),
+    "unnamed": (",y\n" + GOOD[4:] * 2, r"column 1 has no name"),
+    "only the target": ("y\n1\n2\n", "nothing to predict from"),
+    "no encoding": (b"a,y\n1,2\n\xe9\x81,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
+    "garbage": (b"a,y\n1,2\n\xe9\x02,1\n", r"not UTF-8 text \(byte 0xe9 on line 3\); save"),
+    "half of utf-16": ("a,y\n1,2\n".encode("utf-16")[:-1], "looks like UTF-16 text; save"),
+    "utf-32": ("a,y\n1,2\n".encode("utf-32"), "looks like UTF-16 text; save"),
+    "zipped": (b"PK\x03\x04\x14\x00\x00\x00a,y\n1,2\n", "not a text table"),
+    "binary": (b"\x00\x01\x02", "not a text table"),
+    "nul": ("a,y\n" + GOOD * 1000 + "1\0,2\n", "not a text table"),
+    "too large": ("a,y\n" + GOOD + "-1e309,2\n", "'-1e309' is too large, as all above"),
+    "too large to square": ("a,y\n" + GOOD + "1,1e151\n", r"line 8, column 'y': '1e151' is too la"),
+    "too small to square": ("a,y\n" + "1,0\n" * 6 + "1,1e-160\n", "column 'y' varies by 1e-160"),
+    "hexadecimal": ("a,y\n" + GOOD + "0x10,2\n", "'0x10' is not a number"),
+    "a million columns": (
+        ",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n",
+        rf"999,999 input columns, more than the {MAX_FEATURES:,}",
+    ),
+    "an endless quotation": ('a,y\n"' + "1,2\n" * 300_000, "line .*field larger"),
+    "control characters": ("a,y\n\x1b[31mred,2\n" + GOOD, r"'\\x1b\[31mred' is not a number"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_tables_are_refused_in_one_clear_line(tmp_path, fault):
+    text, message = BAD[fault]
+    with pytest.raises(TableError, match=message) as caught:
+        read(write(tmp_path, text), ["y"])
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(tmp_path / "data.csv") in str(caught.value)
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    with pytest.raises(TableError, match="does not exist"):
+        read(tmp_path / "none.csv", ["y"])
+    with pytest.raises(TableError, match="is a folder"):
+        read(tmp_path, ["y"])
+    with pytest.raises(TableError, match="cannot be read: File name too long"):
+        read(tmp_path / ("x" * 300), ["y"])
+    with pytest.raises(TableError, match="is a device"):
+        read("/dev/zero", ["y"])
+
+
+def test_a_misspelt_column_of_many_is_answered_with_the_nearest(tmp_path):
+    names = [f"sensor_{i}" for i in range(20)]
+    path = write(tmp_path, ",".join(names) + "\n")
+    with pytest.raises(TableError, match=r"did you mean 'sensor_7'"):
+        read(path, ["Sensor_7"])
+    few = write(tmp_path, "Temp,load\n")
+    with pytest.raises(TableError, match=r"did you mean 'Temp'\? It has 'Temp', 'load'\.$"):
+        read(few, ["tmp"])
+
+
+def test_a_column_cannot_be_target_and_feature(tmp_path):
+    with pytest.raises(TableError, match="target and a feature"):
+        read(write(tmp_path, "a,y\n" + GOOD), ["y"], ["a", "y"])
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    def absent(*args, **kwargs):
+        raise ImportError("no engine")
+
+    monkeypatch.setattr(pd, "read_parquet", absent)
+    with pytest.raises(TableError, match="pip install pyarrow"):
+        read(write(tmp_path, b"PAR1", "t.parquet"), ["y"])
+
+
+def parquet(tmp_path, frame):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path)
+    return path
+
+
+GOOD_FRAME = pd.DataFrame({"a": range(6), "flag": [True, False] * 3, "y": np.arange(6.0)})
+KINDS = {
+    "uint8": np.arange(6, dtype="uint8"),
+    "float16": np.arange(6, dtype="float16"),
+    "Int64": pd.array(range(6), dtype="Int64"),
+    "Float64": pd.array(np.arange(6.0), dtype="Float64"),
+    "boolean": pd.array([False, True] * 3, dtype="boolean"),
+    "decimal": [Decimal(f"{i}.25") for i in range(6)],
+    "category": pd.Categorical([0, 1] * 3),
+}
+NO_NUMBERS = {
+    "text": (list("abcdef"), "'a'"),
+    "figures as text": (list("123456"), "'1'"),
+    "dates": (pd.date_range("2020-01-01", periods=6), "'2020-01-01 00:00:00'"),
+    "durations": (pd.to_timedelta(range(6), unit="s"), "'0 days 00:00:00'"),
+    "lists": ([[1, 2]] * 6, r"'\[1 2\]'"),
+    "nothing": ([None] * 6, "'nothing'"),
+}
+
+
+def test_parquet_tables_are_checked_like_text(tmp_path):
+    found = tables.read(parquet(tmp_path, GOOD_FRAME), ["y"])
+    pd.testing.assert_frame_equal(
+        found.numbers.reset_index(drop=True), GOOD_FRAME.astype(float), check_dtype=True
+    )
+    assert list(found.numbers.index) == [2, 3, 4, 5, 6, 7]
+    assert found.notes == ()
+    with pytest.raises(TableError, match="line 7, column 'a': '-1e\\+151' is too large"):
+        read(parquet(tmp_path, GOOD_FRAME.assign(a=[0.0] * 5 + [-1e151])), ["y"])
+    gaps = GOOD_FRAME.assign(y=[0, 1, np.nan, 3, np.inf, 5], a=pd.array([None, *range(5)], "Int64"))
+    with pytest.raises(
+        TableError, match=r"line 2, column 'a'.*missing.* 2 more cells: line 4, col"
+    ):
+        read(parquet(tmp_path, gaps), ["y"])
+    with pytest.raises(TableError, match="0 rows of data; at least 5 rows are needed"):
+        read(parquet(tmp_path, GOOD_FRAME[:0]), ["y"])
+    with pytest.raises(TableError, match="has no columns"):
+        read(parquet(tmp_path, pd.DataFrame()), ["y"])
+    with pytest.raises(TableError, match=r"no column 'Y'; did you mean 'y'\?"):
+        read(parquet(tmp_path, GOOD_FRAME), ["Y"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_every_kind_are_read_from_parquet(tmp_path, kind):
+    frame = GOOD_FRAME.assign(a=KINDS[kind])
+    found = read(parquet(tmp_path, frame), ["y"])["a"]
+    assert found.dtype == float
+    assert found.tolist() == [float(v) for v in KINDS[kind]]
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_columns_of_parquet_that_are_no_numbers_are_named(tmp_path, kind):
+    values, example = NO_NUMBERS[kind]
+    path = parquet(tmp_path, GOOD_FRAME.assign(a=values))
+    with pytest.raises(
+        TableError, match=rf"in 1 column: 'a' \(such as {example}\); .*--exclude a$"
+    ):
+        read(path, ["y"])
+    assert list(read(path, ["y"], exclude=["a"])) == ["flag", "y"]
+    with pytest.raises(TableError, match=r"\)$"):
+        read(path, ["y"], ["a"])
+
+
+def test_row_groups_and_an_index_make_no_difference(tmp_path):
+    many = pd.DataFrame({"a": np.arange(1000.0), "y": np.arange(1000.0)})
+    path = tmp_path / "t.parquet"
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    many.to_parquet(path, row_group_size=70)
+    np.testing.assert_array_equal(read(path, ["y"])["a"], many["a"])
+    labelled = GOOD_FRAME.set_axis(list("uvwxyz"))
+    assert list(read(parquet(tmp_path, labelled), ["y"])) == ["a", "flag", "y"]
+    path = parquet(tmp_path, GOOD_FRAME.set_index("a"))
+    found = tables.read(path, ["y"], whole=True)
+    assert list(found.numbers) == ["flag", "y"]
+    assert list(found.whole) == ["a", "flag", "y"]
+    assert found.notes == (f"{path}: the index 'a' is left out; --features can ask for it.",)
+    assert list(read(path, ["y"], ["a"])) == ["a", "y"]
+    assert tables.read(path, ["y"], ["flag"]).notes == ()
+    assert list(read(path, ["a"])) == ["flag", "y", "a"]
+
+
+def test_what_is_no_parquet_file_is_told_in_one_line(tmp_path):
+    whole = parquet(tmp_path, GOOD_FRAME).read_bytes()
+    for broken in (whole[: len(whole) // 2], whole[:40] + bytes(20) + whole[60:], b"a,y\n1,2\n"):
+        with pytest.raises(TableError, match="not a Parquet file that can be read: ") as caught:
+            read(write(tmp_path, broken, "b.parquet"), ["y"])
+        assert len(str(caught.value).splitlines()) == 1
+    assert read(write(tmp_path, whole, "t.dat"), ["y"]).shape == (6, 3)
