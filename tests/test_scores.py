@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from sbnn import scores as predict
-from sbnn.problems.network import Network
+from sbnn.problems.network import Network, check_inputs, push_forward
 
 WEIGHTS = np.array([0.2, 0.5, 0.3])
 MEANS = np.array([[-1.0, 0.0], [0.5, 2.0], [2.0, -3.0]])
@@ -30,7 +30,7 @@ def mixture_cdf(t, column):
 def test_push_forward_is_the_network_at_every_draw():
     net = Network((2, 3, 2))
     phi, x = rng(10).normal(size=(70, net.n_parameters + 2)), rng(11).normal(size=(4, 2))
-    values = predict.push_forward(net, phi, x)
+    values = push_forward(net, phi, x)
     assert values.shape == (70, 4, 2)
     assert values.dtype == np.float64
     for i in (0, 69):
@@ -40,13 +40,13 @@ def test_push_forward_is_the_network_at_every_draw():
 
 def test_inputs_are_brought_to_rows_and_columns():
     one, two = Network((1, 1)), Network((2, 1))
-    assert predict.check_inputs(one, 0.5).shape == (1, 1)
-    assert predict.check_inputs(one, [1, 2, 3]).shape == (3, 1)
-    assert predict.check_inputs(two, [1, 2]).shape == (1, 2)
+    assert check_inputs(one, 0.5).shape == (1, 1)
+    assert check_inputs(one, [1, 2, 3]).shape == (3, 1)
+    assert check_inputs(two, [1, 2]).shape == (1, 2)
     with pytest.raises(ValueError, match=r"2 column\(s\).*got shape \(3, 1\)"):
-        predict.check_inputs(two, np.ones((3, 1)))
+        check_inputs(two, np.ones((3, 1)))
     with pytest.raises(ValueError, match="NaN or infinite"):
-        predict.check_inputs(one, [1.0, np.nan])
+        check_inputs(one, [1.0, np.nan])
 
 
 def test_rmse_and_width_are_the_formulas():

@@ -115,7 +115,7 @@ def test_a_second_process_compiles_nothing_again(sampled):
         **dict.fromkeys(("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"), str(sampled / "cache")),
         "JAX_LOGGING_LEVEL": "DEBUG",
     }
-    program = [sys.executable, "-c", "from sbnn.cli import main; main()", "predict"]
+    program = [sys.executable, "-c", "from sbnn.cli.main import main; main()", "predict"]
 
     def hits_and_misses() -> tuple[int, ...]:
         command = [*program, str(sampled), str(sampled / "rows.csv")]

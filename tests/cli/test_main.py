@@ -31,7 +31,7 @@ from sbnn.tables import reader as tables
 from sbnn.tables.header import TableError
 
 QUICK = ["--hidden", "1", "--method", "laplace"]
-PROGRAM = [sys.executable, "-c", "from sbnn.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from sbnn.cli.main import main; main()"]
 # Threads of the linear algebra gain nothing on such small matrices.
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -623,7 +623,7 @@ def test_the_version_is_told_within_half_a_second():
         if times[-1] < 0.5:
             return
     heavy = "('jax', 'pandas', 'sklearn', 'scipy', 'numpy')"
-    code = f"import sys, sbnn.cli; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, sbnn.cli.main; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # A crowded machine may be slow; heavy imports would be our own fault.
     assert done.stdout.strip() == "[]", times

@@ -101,11 +101,11 @@ def test_jacobian_is_that_of_finite_differences(net):
 
 
 def test_the_order_of_the_group_is_that_of_the_design():
-    assert Network((1, 2, 1)).symmetry.order == 8
-    assert Network((1, 3, 1)).symmetry.order == 48
-    assert Network((1, 2, 3, 1)).symmetry.order == 8 * 48
+    assert Symmetry(Network((1, 2, 1))).order == 8
+    assert Symmetry(Network((1, 3, 1))).order == 48
+    assert Symmetry(Network((1, 2, 3, 1))).order == 8 * 48
     assert Symmetry(Network((1, 3, 1), "relu")).order == 6  # permutations only
-    assert Network((2, 1)).symmetry.order == 1
+    assert Symmetry(Network((2, 1))).order == 1
 
 
 @every_small_net
@@ -190,7 +190,7 @@ def test_a_part_of_the_group_can_be_kept(permute, flip, order):
 
 def test_a_group_that_is_too_large_to_list_is_refused_with_a_remedy():
     with pytest.raises(ValueError, match=r"more than `limit`.*use `random`"):
-        next(Network((1, 8, 1)).symmetry.elements())
+        next(Symmetry(Network((1, 8, 1))).elements())
 
 
 def test_an_unknown_activation_is_refused_with_the_choices():

@@ -279,7 +279,7 @@ def copy(half, tmp_path):
 
 def test_a_finished_call_returns_its_result_without_computing(finished, monkeypatch):
     result, folder = finished
-    monkeypatch.setattr("sbnn.methods.tmcmc", None)
+    monkeypatch.setattr("sbnn.methods.sampled.tmcmc", None)
     again = worker.call("standard", "compiled", folder)
     assert again.equals(result)
     assert again.problem.function is worker.compiled
@@ -288,7 +288,7 @@ def test_a_finished_call_returns_its_result_without_computing(finished, monkeypa
 
 
 def test_a_finished_result_warns_again_of_what_it_warned_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbnn.methods.STUCK", -1.0)  # every run counts as stuck
+    monkeypatch.setattr("sbnn.methods.sampled.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="got stuck"):
         first = worker.call("standard", "compiled", tmp_path / "c")
     monkeypatch.undo()
@@ -556,7 +556,7 @@ def test_files_beside_a_checkpoint_stay(copy):
 
 
 def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbnn.methods.tmcmc", None)
+    monkeypatch.setattr("sbnn.methods.sampled.tmcmc", None)
     (tmp_path / "c").write_text("a file", encoding="utf-8")
     with pytest.raises(NotADirectoryError, match="must be a directory"):
         worker.call("standard", "compiled", tmp_path / "c")

@@ -12,6 +12,7 @@ from sbnn.evidence.laplace import fit as sl
 from sbnn.evidence.laplace import layout as gn
 from sbnn.evidence.laplace import mixture as lm
 from sbnn.evidence.laplace import optimum as lo
+from sbnn.evidence.laplace import precision as lq
 from sbnn.evidence.laplace import pruning as lp
 
 RNG = np.random.default_rng
@@ -95,9 +96,9 @@ def test_log_evidence_is_exact_for_a_linear_gaussian_model(n, p, n_out):
 def test_both_forms_of_the_precision_agree():
     rng = RNG(0)
     jac, alpha, g = rng.normal(size=(40, 15)), np.exp(rng.normal(size=40) * 3), rng.normal(size=40)
-    dual = gn.Precision(jac, alpha)
+    dual = lq.Precision(jac, alpha)
     wide = np.hstack([jac, np.zeros((40, 60))])  # zero rows of data change nothing but the branch
-    primal = gn.Precision(wide, alpha)
+    primal = lq.Precision(wide, alpha)
     assert primal.primal
     assert not dual.primal
     np.testing.assert_allclose(dual.log_det, primal.log_det, rtol=1e-8)
@@ -114,7 +115,7 @@ def test_both_forms_of_the_precision_agree():
 def test_draws_have_the_posterior_covariance(n):
     rng = RNG(0)
     jac, alpha = rng.normal(size=(20, n)), np.exp(rng.normal(size=20))
-    draws = gn.Precision(jac, alpha).draw(rng, 200_000)
+    draws = lq.Precision(jac, alpha).draw(rng, 200_000)
     cov = np.linalg.inv(jac @ jac.T + np.diag(alpha))
     z = (np.cov(draws) - cov) / np.sqrt((cov**2 + np.outer(np.diag(cov), np.diag(cov))) / 200_000)
     assert np.abs(z).max() < 5
@@ -301,7 +302,7 @@ def test_the_number_of_threads_does_not_change_the_answer():
 def test_a_stored_factor_gives_the_same_variances_as_the_data():
     rng = RNG(0)
     jac = rng.normal(size=(40, 15))
-    dual = gn.Precision(jac, np.exp(rng.normal(size=40)))
+    dual = lq.Precision(jac, np.exp(rng.normal(size=40)))
     np.testing.assert_allclose(dual.as_primal().variance(jac), dual.variance(jac), rtol=1e-9)
     np.testing.assert_allclose(dual.as_primal().relevance(), dual.relevance(), atol=1e-12)
 
