@@ -12,8 +12,8 @@ import numpy as np
 from sbnn._core.keys import derive_key, generator
 from sbnn.evidence.ascent import Ascent, AscentStep, ascend, exact_evidence
 from sbnn.evidence.closed_form import log_evidence
+from sbnn.evidence.laplace.problem_models import laplace_log_alpha
 from sbnn.evidence.mixture import GaussianMixture
-from sbnn.evidence.modes import sparse_modes
 from sbnn.evidence.newton import Optimum, multistart, starting_points
 from sbnn.evidence.relevance import relevance_from_particles
 from sbnn.priors import Hyperprior
@@ -128,7 +128,7 @@ def search(
         say("proposing what to prune, by Laplace's method")
         # It is one candidate of several: a model without a mode to climb to does without it.
         with contextlib.suppress(ValueError, np.linalg.LinAlgError):
-            at_mode = sparse_modes(problem, hyperprior, rng, LAPLACE_STARTS)[0].mode.log_alpha
+            at_mode = laplace_log_alpha(problem, hyperprior, rng, LAPLACE_STARTS)
             starts.append(("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
 
     judged = []

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sbnn._core.float64 import float64
-from sbnn.evidence.modes import curvatures
-from sbnn.problems.network import ACTIVATIONS, Network
+from sbnn.evidence.curvature import curvatures
+from sbnn.problems.activations import ACTIVATIONS
+from sbnn.problems.network import Network
 from sbnn.problems.network_regression import NetworkProblem
 from sbnn.problems.problem import Problem
 
@@ -118,8 +119,8 @@ def _smaller_problem(problem: NetworkProblem, network: Network, gone) -> Network
     boxes = {name: problem.priors[k] for name, k in origin.items() if problem.ard[k]}
     ard = [n for n in network.names if n not in known]
     return NetworkProblem(
-        network, problem.x, problem.y, problem.noise_std, {**boxes, **known}, ard, problem.bound,
-        None,
+        network, problem.x, problem.y, problem.likelihood, problem.noise_std,
+        {**boxes, **known}, ard, problem.bound, None,
     )  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def drop_dead_neurons(
     then it is the constant f(b), which moves into the next layer's biases. Removing one may
     starve others, so this is repeated until nothing dies.
     """
-    activation = ACTIVATIONS[network.activation]
+    activation = ACTIVATIONS[network.activation].value
     layers = [(w.copy(), b.copy()) for w, b in network.unflatten(phi)]
     alive = [list(range(1, size + 1)) for size in network.sizes[1:-1]]
     gone: list[tuple[int, int]] = []

@@ -1,4 +1,22 @@
 """Likelihoods: how observations scatter around the predictions of a model.
 
-Imports `_core` and `priors`.
+`Likelihood` is the seam: subclass it to add one. Imports `_core`, `priors` and `scores`; workers
+load it, so nothing here imports JAX before it is needed.
 """
+
+from sbnn._core.arrays import namespace
+from sbnn.likelihoods.base import Likelihood
+from sbnn.likelihoods.gaussian import Gaussian
+
+__all__ = ["Gaussian", "Likelihood", "namespace", "resolve"]
+
+
+def resolve(noise: str | Likelihood) -> Likelihood:
+    """The likelihood that `noise` names, or `noise` itself if it is one."""
+    if isinstance(noise, Likelihood):
+        return noise
+    if noise == "constant":
+        return Gaussian()
+    raise ValueError(
+        f"`noise` must be 'constant' or an instance of sbnn.likelihoods.Likelihood; got {noise!r}."
+    )

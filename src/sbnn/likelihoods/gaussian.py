@@ -1,82 +1,134 @@
-"""The likelihood of a model with Gaussian noise. Workers load this module: it needs no JAX."""
+"""Gaussian noise with a constant standard deviation σ."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
-_LOG_2PI = math.log(2 * math.pi)
+from sbnn._core.arrays import Array, namespace
+from sbnn.likelihoods.base import Likelihood
+
+if TYPE_CHECKING:
+    from sbnn.priors import KnownPrior
+    from sbnn.scores import Predictive
+
+LOG_2PI = math.log(2.0 * math.pi)
+# Relative to the variance of y: exact interpolation would otherwise send σ² to zero.
+VARIANCE_FLOOR = 1e-10
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianLikelihood:
-    """log p(y|θ) = −½ Σ r² − Σ log σ − ½ n log 2π with r = (y − model(θ)) / σ; data = (y, σ).
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """y ~ N(f, σ²), θ = log σ.
 
-    `n_parameters` of θ go to the model; where `infer_noise`, log σ follow them, one per output
-    (the last axis of a y with two).
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sbnn.likelihoods import Gaussian
+    >>> float(Gaussian().log_density(np.zeros(()), np.zeros(1), np.zeros(1)).round(4))
+    -0.9189
     """
 
-    model: Callable
-    n_parameters: int
-    infer_noise: bool
+    outputs = ("mean",)
+    parameters = ("log_sigma",)
+    constant_information = True
+    needs_row_variances = False
 
-    def __call__(self, theta, data):
-        y, sigma = data
-        if isinstance(theta, np.ndarray):
-            with np.errstate(over="ignore", invalid="ignore"):  # NaN and ∞ are rejected later
-                predictions = self.model(theta[: self.n_parameters])
-                refuse_complex("model(theta)", predictions)
-                predictions = np.asarray(predictions, dtype=float)
-                return self._log_density(np, theta, y, sigma, predictions)
-        import jax.numpy as jnp
+    def log_density(self, y: Array, f: Array, theta: Array) -> Array:
+        log_sigma = theta[..., 0]
+        xp = namespace(y, f, theta)
+        return -0.5 * ((y - f[..., 0]) * xp.exp(-log_sigma)) ** 2 - log_sigma - 0.5 * LOG_2PI
 
-        traced = jnp.asarray(self.model(theta[: self.n_parameters]))
-        refuse_complex("model(theta)", traced)
-        return self._log_density(jnp, theta, y, sigma, traced)
+    def log_likelihood(self, y: Array, f: Array, theta: Array) -> Array:
+        """−½ Σ r² − Σ log σ − ½ n log 2π with r = (y − f) / σ."""
+        xp = namespace(y, f, theta)
+        log_sigma = theta[..., 0]
+        residual = (y - f[..., 0]) / xp.exp(log_sigma)
+        if log_sigma.ndim < y.ndim:  # one σ per target
+            n_targets = y.size // y.shape[0]
+            repeats = n_targets // max(log_sigma.size, 1)
+            constant = y.shape[0] * (repeats * log_sigma.sum() + 0.5 * n_targets * LOG_2PI)
+        else:
+            constant = xp.broadcast_to(log_sigma, y.shape).sum() + 0.5 * y.size * LOG_2PI
+        return -0.5 * (residual**2).sum() - constant
 
-    def _log_density(self, xp: Any, theta, y, sigma, predictions):
-        check_predictions(predictions.shape, y.shape)
-        if self.infer_noise:
-            sigma = xp.exp(theta[self.n_parameters :])
-        residual = (y - predictions) / sigma
-        log_sigma = xp.broadcast_to(xp.log(sigma), y.shape)
-        return -0.5 * (residual**2).sum() - log_sigma.sum() - 0.5 * y.size * _LOG_2PI
+    def information(self, f: Array, theta: Array) -> Array:
+        xp = namespace(f, theta)
+        return xp.broadcast_to(xp.exp(-2.0 * theta), f.shape)
 
-    def information(self, theta, data):
-        """Fisher information of θ: JᵀJ with J = ∂model/∂θ / σ, and 2n for the log σ of n values.
+    def misfit(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> float:
+        """½ Σ r², in float64 whatever the precision of the residuals."""
+        residual = (y - f[..., 0]).astype(float, copy=False)
+        if theta.shape[-2] > 1:  # σ differs from row to row
+            return 0.5 * float(((residual * np.exp(-theta[..., 0])) ** 2).sum())
+        squares = np.einsum("...i,...i->...", residual, residual)
+        return 0.5 * float((squares * np.exp(-2.0 * theta[..., 0, 0])).sum())
 
-        What Gauss–Newton and the standard deviations of nonlinear regression are made of.
-        """
-        import jax
-        import jax.numpy as jnp
+    def normaliser(self, theta: np.ndarray, n_rows: int) -> float:
+        """Σ log σ + ½ n log 2π over all observations."""
+        log_sigma = theta[..., 0]
+        total = log_sigma.sum() if log_sigma.ndim > 1 else n_rows * log_sigma.sum()
+        return float(total + 0.5 * n_rows * len(log_sigma) * LOG_2PI)
 
-        y, sigma = data
-        if self.infer_noise:
-            sigma = jnp.broadcast_to(jnp.exp(theta[self.n_parameters :]), y.shape)
-        # Forward mode: a model has few parameters and often many observations.
-        jacobian = jax.jacfwd(self.model)(theta[: self.n_parameters]) / sigma[..., None]
-        jacobian = jacobian.reshape(-1, self.n_parameters)
-        n_noise = theta.shape[0] - self.n_parameters
-        noise = jnp.full(n_noise, 2.0 * y.size / max(n_noise, 1))
-        return jax.scipy.linalg.block_diag(jacobian.T @ jacobian, jnp.diag(noise))
+    def score(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return (y[..., None] - f) * np.exp(-2.0 * theta)
 
+    def parameter_information(self, y: Array, f: Array, theta: Array) -> Array:
+        """−E ∂² log p / ∂(log σ)² = 2 per observation."""
+        return namespace(y, f, theta).full((1, 1), 2.0 * y.shape[0])
 
-def refuse_complex(name: str, values: Any) -> None:
-    if np.iscomplexobj(values):
-        raise ValueError(
-            f"{name} is complex; give real numbers, for example real and imaginary parts as two "
-            "outputs."
-        )
+    def sensitivity(self, theta: np.ndarray) -> float:
+        return float(np.exp(-theta).max())
 
+    def fast_setup(self, theta: Array, precision: str) -> Array:
+        return namespace(theta).exp(-theta[..., 0]).astype(precision)
 
-def check_predictions(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Predictions must have y's shape: NumPy would broadcast others into something wrong."""
-    if shape != expected:
-        raise ValueError(
-            f"`model` must return one prediction per observation, an array of y's shape "
-            f"{expected}; it returned shape {shape}."
-        )
+    def fast_row(self, y: Array, f: Array, setup: Array) -> Array:
+        """Squares are summed in float64, whatever the precision of the network."""
+        return (((y[:, None] - f[..., 0]) * setup).astype(float) ** 2).sum(axis=0)
+
+    def fast_total(self, total: Array, theta: Array, n_rows: int) -> Array:
+        log_sigma = theta[..., 0]
+        constant = n_rows * (log_sigma.sum(axis=0) + 0.5 * log_sigma.shape[0] * LOG_2PI)
+        return -0.5 * total - constant
+
+    def std(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(np.exp(theta[..., 0]), f.shape[:-1])
+
+    def sample(self, rng: np.random.Generator, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return f[..., 0] + np.exp(theta[..., 0]) * rng.normal(size=f.shape[:-1])
+
+    def cdf(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return special.ndtr((y - f[..., 0]) * np.exp(-theta[..., 0]))
+
+    def priors(self, y: np.ndarray) -> tuple[KnownPrior, ...]:
+        """Noise between a sixtieth of and six times the spread of y."""
+        from sbnn.priors import Normal
+
+        spread = np.maximum(y.std(), 1e-12 * (1 + np.abs(y).max()))
+        return (Normal(float(np.log(spread / 3)), 1.5),)
+
+    def start(self, y: np.ndarray) -> np.ndarray:
+        """σ² a tenth of the variance of y."""
+        return np.array([0.5 * math.log(0.1) + math.log(max(float(y.std()), 1e-12))])
+
+    def update(
+        self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
+    ) -> np.ndarray:
+        """MacKay's update σ² = Σ r² / (n − Σ variance / σ²)."""
+        used = float(variance.sum()) * math.exp(-2.0 * theta[0])
+        squares = float(((y - f[..., 0]) ** 2).sum())
+        floor = VARIANCE_FLOOR * max(float(y.var()), 1e-300)
+        return np.array([0.5 * math.log(squares / max(len(y) - used, 1.0) + floor)])
+
+    def predictive(
+        self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> Predictive:
+        from sbnn.scores import NormalMixture
+
+        std = np.sqrt(variance[..., 0] + np.exp(2.0 * theta[..., 0]))
+        return NormalMixture(weights, f[..., 0], std)

@@ -1,60 +1,84 @@
-"""The two methods that climb instead of sampling: Laplace, and Laplace with NSBL."""
+"""Laplace, and Laplace with NSBL: the two methods that optimise instead of sampling."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sbnn._core.float64 import float64
-from sbnn.evidence.modes import box_log_alpha, climb, find_modes, polish, sparse_modes
+from sbnn.evidence.laplace.fit import fit_fixed, fit_sparse
+from sbnn.evidence.laplace.gaussian import GaussianPosterior
+from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.optimum import Optimum, linearise
+from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of
 from sbnn.methods.result import Result
-from sbnn.methods.sampled import full_length, key_words
+from sbnn.methods.sampled import key_words
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard, require_problem
 
 
 @float64
 def laplace(
-    problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 10, start: Any = None
+    problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 16, start: Any = None
 ) -> Result:
     """Laplace approximation: a Gaussian at the best mode, no relevance learned.
 
     The uniform box of every ARD parameter is replaced by the Gaussian of the same variance, so that
-    directions which the data leave free (a redundant neuron has several) stay proper; how many
-    there are is said in `messages`. The log evidence is that of the one mode.
+    directions the data leave free (a redundant neuron has several) stay proper; `messages` says how
+    many there are. The log evidence is that of the one mode. An inferred noise level maximises the
+    evidence, as in `laplace_nsbl`.
 
-    `start` of shape (n_parameters,) is climbed from in place of `n_starts` random starts. The mode
-    is `arrays["mode"]`; the square roots of the diagonal of `arrays["covariance"]` are standard
-    deviations, those of nonlinear regression where priors are flat (`Problem.from_model`).
+    Parameters
+    ----------
+    problem : Problem
+        With gradients.
+    key : int or JAX key
+    n_particles : int
+        Number of draws.
+    n_starts : int
+        Random starts of the climb.
+    start : array, shape (n_parameters,), optional
+        Climb from here instead.
+
+    Returns
+    -------
+    Result
+        `details.mode` is the mode and the square roots of the diagonal of `details.covariance` are
+        standard deviations: those of nonlinear regression where priors are flat.
+
+    Examples
+    --------
+    >>> import sbnn
+    >>> x, y = sbnn.datasets.boxcar()
+    >>> problem = sbnn.network_problem(x, y, hidden_layer_sizes=(2,), noise_std=0.5)
+    >>> sbnn.laplace(problem, key=0, n_particles=100).phi.shape
+    (100, 7)
     """
     require_problem(problem)
     _require_gradients(problem, "laplace")
     started = time.perf_counter()
     rng = np.random.default_rng(key_words(key))
-    log_alpha = box_log_alpha(problem)
-    if start is None:
-        modes = find_modes(problem, log_alpha, rng, n_starts)
-    else:
-        modes = [climb(problem, log_alpha, _check_start(problem, start))]
-    best = polish(problem, modes[0])
-    free = np.linalg.eigvalsh(best.precision) < np.exp(log_alpha).min(initial=np.inf)
-    free &= problem.ard.any()
+    model = model_of(problem, Hyperprior())
+    n_model = len(model.layout().active)
+    log_alpha = np.zeros(problem.n_parameters)
+    log_alpha[problem.ard] = box_log_alpha(problem)
+    given = None if start is None else _check_start(problem, start)[:n_model]
+    modes = fit_fixed(model, log_alpha[:n_model], rng, n_starts, given)
+    free = _free_directions(model, modes[0], problem)
     messages: tuple[str, ...] = ()
-    if free.any():
+    if free:
         messages = (
-            f"{int(free.sum())} direction(s) of the mode are free: the data say less about them "
-            "than the prior does.",
+            f"{free} direction(s) of the mode are free: the data say less about them than the "
+            "prior does.",
         )
     return _gaussian_result(
-        problem, key, "laplace", best, rng, n_particles, started,
+        problem, key, "laplace", model, modes, rng, started,
         settings={"n_starts": n_starts, "n_particles": n_particles},
         messages=messages,
-        history={},
-        learned=False,
-        optima=pd.DataFrame({"log_evidence": [m.log_evidence for m in modes]}),
     )  # fmt: skip
 
 
@@ -66,36 +90,49 @@ def laplace_nsbl(
     n_starts: int = 10,
     hyperprior: Hyperprior | None = None,
 ) -> Result:
-    """Laplace with NSBL: log α by the Laplace evidence, re-linearised at the mode each α moves.
+    """Laplace with NSBL: log α and the noise by the Laplace evidence, what has no support pruned.
 
-    Without sampling, and for one mode: the log evidence is that of the best mode found from
-    `n_starts` starts. It is an approximation that is not verified here; `sbnn.nsbl` is.
+    The engine of `SparseBNNRegressor(method="laplace_nsbl")`, here for one optimum: the draws and
+    the log evidence are those of the best one found from `n_starts` starts. It is an approximation
+    that is not verified here; `sbnn.nsbl` is.
+
+    Parameters
+    ----------
+    problem : Problem
+        With gradients and at least one ARD parameter.
+    key : int or JAX key
+    n_particles : int
+        Number of draws.
+    n_starts : int
+    hyperprior : Hyperprior, optional
+
+    Returns
+    -------
+    Result
+        Pruned parameters are zero in all draws, with `log_alpha` ∞ and `relevance` 0.
+
+    Examples
+    --------
+    >>> import sbnn
+    >>> x, y = sbnn.datasets.boxcar()
+    >>> problem = sbnn.network_problem(x, y, hidden_layer_sizes=(3,), noise_std=0.5)
+    >>> sbnn.laplace_nsbl(problem, key=0).prune().network.sizes
+    (1, 2, 1)
     """
     require_ard(problem, "laplace_nsbl")
     _require_gradients(problem, "laplace_nsbl")
     hyperprior = hyperprior or Hyperprior()
     started = time.perf_counter()
     rng = np.random.default_rng(key_words(key))
-    found = sparse_modes(problem, hyperprior, rng, n_starts)
-    best = found[0]
+    model = model_of(problem, hyperprior)
+    optima = fit_sparse(model, rng, n_starts)
     return _gaussian_result(
-        problem, key, "laplace_nsbl", best.mode, rng, n_particles, started,
+        problem, key, "laplace_nsbl", model, optima, rng, started,
         settings={
             "n_starts": n_starts,
             "n_particles": n_particles,
             "hyperprior": [hyperprior.shape, hyperprior.rate],
         },
-        messages=(),
-        history={"newton": pd.DataFrame({"objective": [h[0] for h in best.history]})},
-        learned=True,
-        optima=pd.DataFrame(
-            {
-                "log_evidence": [s.mode.log_evidence for s in found],
-                "objective": [s.objective for s in found],
-            }
-        ),
-        converged=best.converged,
-        arrays={"newton_log_alpha": np.array([h[1] for h in best.history])},
     )  # fmt: skip
 
 
@@ -117,40 +154,54 @@ def _require_gradients(problem: Problem, method: str) -> None:
         )
 
 
+def _free_directions(model: Model, mode: Optimum, problem: Problem) -> int:
+    """How many directions the data determine less than the weakest ARD prior does."""
+    if not problem.ard.any():
+        return 0
+    jac_t, gram = linearise(model, mode).weighted(mode.noise)
+    data = jac_t @ jac_t.T if gram is None else gram
+    weakest = np.exp(mode.log_alpha[problem.ard[: len(mode.phi)]].min())
+    return int((np.linalg.eigvalsh(data) < weakest).sum())
+
+
 def _gaussian_result(
-    problem, key, method, mode, rng, n, started, *, settings, messages, history, learned, optima,
-    converged=None, arrays=None,
-) -> Result:  # fmt: skip
-    """Draws and record of a Gaussian posterior N(φ*, (Λ + A)⁻¹)."""
-    prior = np.nan_to_num(full_length(problem, np.exp(mode.log_alpha)))
-    factor = np.linalg.cholesky(mode.precision + np.diag(prior))
-    noise = rng.normal(size=(n, problem.n_parameters))
-    phi = mode.phi + np.linalg.solve(factor.T, noise.T).T
-    covariance = np.linalg.inv(mode.precision + np.diag(prior))
-    gamma = np.clip(1.0 - prior * np.diag(covariance), 0.0, 1.0)
+    problem: Problem,
+    key: Any,
+    method: str,
+    model: Model,
+    optima: list[Optimum],
+    rng: np.random.Generator,
+    started: float,
+    settings: Mapping[str, Any],
+    messages: tuple[str, ...] = (),
+) -> Result:
+    """Draws and record of the Gaussian posterior N(φ*, H⁻¹) at the best optimum."""
+    best = optima[0]
+    posterior = GaussianPosterior.of(problem, model, best)
+    phi = posterior.draw(rng, int(settings["n_particles"]))
+    learned = method == "laplace_nsbl"
     return Result(
         method=method,
         problem=problem,
         phi=phi,
         log_likelihood=problem.log_likelihood(phi),
-        log_evidence=mode.log_evidence,
+        log_evidence=best.log_evidence,
         log_evidence_error=0.0,
         n_evaluations=0,
         seconds=time.perf_counter() - started,
-        converged=mode.converged if converged is None else bool(converged),
-        reason="mode reached" if mode.converged else "the climb to the mode did not finish",
+        converged=best.converged,
+        reason="mode reached" if best.converged else "the climb to the mode did not finish",
         key=key_words(key),
-        settings=settings,
-        log_alpha=full_length(problem, mode.log_alpha),
-        relevance=np.where(problem.ard, gamma, np.nan) if learned else None,
-        optima=optima,
+        settings=dict(settings),
+        log_alpha=posterior.log_alpha,
+        relevance=posterior.relevance if learned else None,
+        optima=pd.DataFrame({"log_evidence": [opt.log_evidence for opt in optima]}),
         messages=messages,
-        history=history,
+        history={"optimum": pd.DataFrame({"log_evidence": best.history})} if learned else {},
         arrays={
-            **(arrays or {}),
-            "mode": mode.phi,
-            "precision": mode.precision,
-            "covariance": covariance,
+            "mode": posterior.mode,
+            "precision": posterior.data_precision,
+            "covariance": posterior.covariance,
         },
         description=problem.description(),
     )

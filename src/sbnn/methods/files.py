@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.netcdf import read_tree
+from sbnn.likelihoods import Gaussian
 from sbnn.methods.result import Result
 from sbnn.priors import prior_from_json
 from sbnn.problems.network import Network
@@ -89,4 +90,4 @@ def _rebuild(description: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Ne
     ard = [n for n, a in zip(names, description["ard"]) if a]
     network = Network(tuple(description["sizes"]), description["activation"])
     noise = description["noise_std"]
-    return NetworkProblem(network, x, y, noise, priors, ard, description["bound"], None)
+    return NetworkProblem(network, x, y, Gaussian(), noise, priors, ard, description["bound"], None)

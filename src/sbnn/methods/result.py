@@ -147,17 +147,17 @@ class Result:
         problem = self.network_problem
         phi = self.draws(n, seed)
         values = push_forward(problem.network, phi, check_inputs(problem.network, x))
-        noise = np.random.default_rng([seed, 12]).normal(size=values.shape)
-        values = values + problem.noise_of(phi)[:, None, :] * noise
-        return values[..., 0] if problem.network.n_outputs == 1 else values
+        draws = problem.observe(np.random.default_rng([seed, 12]), phi, values)
+        return draws[..., 0] if draws.shape[-1] == 1 else draws
 
     def predict(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of new observations at x (noise included)."""
         problem = self.network_problem
         values = push_forward(problem.network, self.phi, check_inputs(problem.network, x))
-        noise = (problem.noise_of(self.phi) ** 2).mean(axis=0)
-        mean, std = values.mean(axis=0), np.sqrt(values.var(axis=0) + noise)
-        return (mean[:, 0], std[:, 0]) if problem.network.n_outputs == 1 else (mean, std)
+        centre, noise = problem.centre_and_noise(self.phi, values)
+        mean = centre.mean(axis=0)
+        std = np.sqrt(centre.var(axis=0) + (noise**2).mean(axis=0))
+        return (mean[:, 0], std[:, 0]) if mean.shape[-1] == 1 else (mean, std)
 
     def summary(self) -> pd.DataFrame:
         """One row per parameter: mean, std, 2.5 %, 50 %, 97.5 % and, where learned, log α and γ."""

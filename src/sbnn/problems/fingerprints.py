@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from sbnn.likelihoods.gaussian import GaussianLikelihood
+from sbnn.likelihoods.model import ModelLikelihood
 
 if TYPE_CHECKING:
     from sbnn.problems.problem import Problem
@@ -47,8 +47,8 @@ def problem_identity(problem: Problem) -> dict[str, Any]:
 
 def function_identity(function: Callable) -> dict[str, Any]:
     """Name and code of a function, and the values that it finds outside itself, by their names."""
-    if isinstance(function, GaussianLikelihood):
-        return {**function_identity(function.model), "noise": "Gaussian"}
+    if isinstance(function, ModelLikelihood):
+        return {**function_identity(function.model), "noise": value_hash(function.likelihood)}
     function = _unwrap(function)
     if not isinstance(function, types.FunctionType):
         return {"name": _name(function), "code": value_hash(function)}

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,35 +15,69 @@ import numpy as np
 
 from sbnn._core.float64 import float64
 from sbnn._core.text import plural
-from sbnn.likelihoods.gaussian import GaussianLikelihood, check_predictions, refuse_complex
-from sbnn.priors import KnownPrior, Normal
+from sbnn.likelihoods import Likelihood
+from sbnn.likelihoods.model import ModelLikelihood, check_predictions, reject_complex
+from sbnn.priors import KnownPrior
+from sbnn.problems.noise import check_noise_std, noise_priors, require_gaussian
+from sbnn.problems.regression import Regression
+
+
+class ModelParts(NamedTuple):
+    """What `Problem.from_model` is made of."""
+
+    function: ModelLikelihood
+    data: tuple[np.ndarray, np.ndarray]  # y and the known parameters of the likelihood
+    names: list[str]
+    priors: dict[str, KnownPrior]
+    traceable: bool  # by JAX
+    regression: Regression
 
 
 def around_model(
-    model: Callable,
-    y,
-    noise_std,
+    model: Callable[[Any], Any],
+    y: Any,
+    noise_std: Any,
+    likelihood: Likelihood,
     names: Sequence[str],
     priors: Mapping[str, KnownPrior] | None,
     noise_prior: KnownPrior | None,
     black_box: bool | None,
-) -> tuple[GaussianLikelihood, tuple[np.ndarray, np.ndarray], list[str], dict, bool]:
-    """What a problem is made of: likelihood, (y, σ), names, priors, and whether JAX traces it."""
+) -> ModelParts:
+    """A model and observations, checked, as the parts of a problem."""
     if not callable(model):
         raise TypeError(f"`model` must be a function; got {model!r}.")
     names, given, y = list(names), dict(priors or {}), check_observations(y)
-    function = GaussianLikelihood(model, len(names), noise_std is None)
+    function = ModelLikelihood(model, len(names), likelihood, noise_std is None)
     shape: tuple[int, ...] | None
     if black_box is False:  # let JAX say what it cannot trace
         shape = shape_of(model, len(names))
     else:
         shape = None if black_box else traced_shape(model, len(names))
+    n_outputs = len(likelihood.outputs)
     if shape is not None:
-        check_predictions(shape, y.shape)
-    if noise_std is not None:
-        return function, (y, check_noise(noise_std, y)), names, given, shape is not None
-    added, given = noise_parameters(y, names, given, noise_prior)
-    return function, (y, np.ones(y.shape)), names + added, given, shape is not None
+        check_predictions(shape, y.shape if n_outputs == 1 else (*y.shape, n_outputs))
+    columns = y[:, None] if y.ndim == 1 else y
+    n_model, known = len(names), None
+    if noise_std is None:
+        if noise_prior is None and (columns.std(axis=0) <= 1e-12 * np.abs(y).max()).any():
+            raise ValueError(
+                "y does not vary, so it does not show how large its noise is; give `noise_std` or "
+                "`noise_prior`."
+            )
+        added, given = noise_priors(likelihood, columns, given, noise_prior, names)
+        data = (y, np.zeros(len(likelihood.parameters)))
+        names = names + added
+    else:
+        require_gaussian(likelihood)
+        sigma = np.broadcast_to(check_noise_std(noise_std, y.shape), y.shape)
+        data = (y, np.log(sigma)[..., None])
+        known = data[1].reshape(*columns.shape, 1)
+
+    def outputs(phi: Any, inputs: None) -> Any:
+        return model(phi[:n_model]).reshape(*columns.shape, n_outputs)
+
+    regression = Regression(outputs, None, n_model, likelihood, columns, known)
+    return ModelParts(function, data, names, given, shape is not None, regression)
 
 
 def traced_shape(
@@ -152,7 +187,7 @@ def check_observations(y) -> np.ndarray:
         raise ValueError(
             "y has masked entries; remove them, and their predictions, first (y.compressed())."
         )
-    refuse_complex("y", y)
+    reject_complex("y", y)
     try:
         array = np.array(y, dtype=float)
     except (TypeError, ValueError) as error:
@@ -168,50 +203,3 @@ def check_observations(y) -> np.ndarray:
             "and their predictions, first."
         )
     return array
-
-
-def check_noise(noise_std, y: np.ndarray) -> np.ndarray:
-    """Known σ of every observation, from one number, one per output or one per observation."""
-    sigma = np.asarray(noise_std, dtype=float)
-    try:
-        full = np.broadcast_to(sigma, y.shape).copy()
-    except ValueError:
-        raise ValueError(
-            f"`noise_std` must be one number, one per output (the last axis of y) or one per "
-            f"observation; got shape {sigma.shape} for y of shape {y.shape}."
-        ) from None
-    if not (np.isfinite(full).all() and (full > 0).all()):
-        raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
-    return full
-
-
-def default_noise_prior(spread: float) -> Normal:
-    """Of log σ: noise between a sixtieth and six times of y's spread."""
-    return Normal(float(np.log(spread / 3)), 1.5)
-
-
-def noise_parameters(
-    y: np.ndarray,
-    names: Sequence[str],
-    priors: Mapping[str, KnownPrior],
-    noise_prior: KnownPrior | None,
-) -> tuple[list[str], dict[str, KnownPrior]]:
-    """Names of log σ, one per output, and the priors with those of log σ added where missing."""
-    columns = y[:, None] if y.ndim == 1 else y
-    n_outputs = columns.shape[1]
-    added = ["log_sigma"] if n_outputs == 1 else [f"log_sigma[{k + 1}]" for k in range(n_outputs)]
-    if taken := set(added) & set(names):
-        raise ValueError(
-            f"{sorted(taken)[0]!r} is the name of the inferred noise; call your parameter "
-            "something else, or give `noise_std`."
-        )
-    out = dict(priors)
-    for name, width in zip(added, columns.std(axis=0)):
-        if not any(name.startswith(key) for key in priors if key.startswith("log_sigma")):
-            if noise_prior is None and width <= 1e-12 * np.abs(y).max():
-                raise ValueError(
-                    "y does not vary, so it says nothing of the size of its noise; give "
-                    "`noise_std` or `noise_prior`."
-                )
-            out[name] = noise_prior or default_noise_prior(width)
-    return added, out

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from sbnn._core.float64 import float64
+from sbnn.problems.activations import ACTIVATIONS
 
-ACTIVATIONS: dict[str, Callable] = {
-    "tanh": jnp.tanh,
-    "relu": jax.nn.relu,
-    "sigmoid": jax.nn.sigmoid,
-    "softplus": jax.nn.softplus,
-    "sin": jnp.sin,
-    "identity": lambda z: z,
-}
-# f(−z) = −f(z): flipping the signs of a neuron's inputs, bias and outputs changes nothing.
-ODD_ACTIVATIONS = frozenset({"tanh", "sin", "identity"})
+
+@functools.lru_cache(maxsize=256)
+def layer_slices(sizes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Per layer (start of W, start of b, end) in the flat vector W[1], b[1], W[2], b[2], …"""
+    slices, start = [], 0
+    for n_in, n_out in itertools.pairwise(sizes):
+        slices.append((start, start + n_in * n_out, start + (n_in + 1) * n_out))
+        start = slices[-1][2]
+    return tuple(slices)
+
+
+class Neuron(NamedTuple):
+    """Positions in φ of the weights into a hidden neuron, its bias, and the weights out of it."""
+
+    incoming: np.ndarray
+    bias: int
+    outgoing: np.ndarray
+
+    @property
+    def members(self) -> np.ndarray:
+        """All of them."""
+        return np.r_[self.incoming, self.bias, self.outgoing]
 
 
 @dataclass(frozen=True)
@@ -79,13 +92,8 @@ class Network:
 
     @functools.cached_property
     def slices(self) -> tuple[tuple[slice, slice], ...]:
-        """For each layer, where its weights and its biases stand in φ."""
-        out, start = [], 0
-        for n_in, n_out in itertools.pairwise(self.sizes):
-            middle, end = start + n_in * n_out, start + n_in * n_out + n_out
-            out.append((slice(start, middle), slice(middle, end)))
-            start = end
-        return tuple(out)
+        """For each layer, the slices of φ that hold its weights and its biases."""
+        return tuple((slice(s, m), slice(m, e)) for s, m, e in layer_slices(self.sizes))
 
     @property
     def n_parameters(self) -> int:
@@ -122,11 +130,6 @@ class Network:
             for kind, layer, j, i in self._entries
         )
 
-    def layer_indices(self, layer: int) -> np.ndarray:
-        """Positions in φ of the weights and biases of one layer, counted from 1."""
-        weights, biases = self.slices[layer - 1]
-        return np.arange(weights.start, biases.stop)
-
     def unflatten(self, phi) -> list[tuple]:
         """φ of shape (…, n_parameters) → [(W[1], b[1]), …] with W[l] of shape (…, n_out, n_in)."""
         shapes = itertools.pairwise(self.sizes)
@@ -145,7 +148,7 @@ class Network:
 
     def forward(self, phi, x):
         """Outputs for one parameter vector: (n_parameters,), (n, n_inputs) → (n, n_outputs)."""
-        activation = ACTIVATIONS[self.activation]
+        activation = ACTIVATIONS[self.activation].value
         hidden = x.T
         *inner, (last_weights, last_biases) = self.unflatten(phi)
         for weights, biases in inner:
@@ -157,7 +160,7 @@ class Network:
 
         The parameter vectors are the fast axis, which a CPU's vector units like best.
         """
-        activation = ACTIVATIONS[self.activation]
+        activation = ACTIVATIONS[self.activation].value
         out = inputs[:, None]
         for number, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes), start=1):
             where_weights, where_biases = self.slices[number - 1]
@@ -167,28 +170,14 @@ class Network:
                 out = activation(out)
         return out
 
-    def jacobian(self, phi, x):
-        """Per-sample Jacobian ∂f/∂φ in closed form: shape (n, n_outputs, n_parameters).
-
-        With h[l] = f(z[l]) and δ[l] = ∂y/∂z[l], ∂y/∂W[l] = δ[l] h[l−1]ᵀ and ∂y/∂b[l] = δ[l].
-        """
-        activation = ACTIVATIONS[self.activation]
-        layers = self.unflatten(phi)
-        hidden, slopes = [x], []
-        for weights, biases in layers[:-1]:
-            z = hidden[-1] @ weights.T + biases
-            value, slope = jax.jvp(activation, (z,), (jnp.ones_like(z),))
-            hidden.append(value)
-            slopes.append(slope)
-        n = x.shape[0]
-        delta = jnp.broadcast_to(jnp.eye(self.n_outputs), (n, self.n_outputs, self.n_outputs))
-        columns: list = []
-        for layer in reversed(range(self.n_layers)):
-            weight_part = delta[:, :, :, None] * hidden[layer][:, None, None, :]
-            columns = [weight_part.reshape(n, self.n_outputs, -1), delta, *columns]
-            if layer:
-                delta = (delta @ layers[layer][0]) * slopes[layer - 1][:, None, :]
-        return jnp.concatenate(columns, axis=-1)
+    def neurons(self) -> list[Neuron]:
+        """The hidden neurons, layer by layer."""
+        position = self.unflatten(np.arange(self.n_parameters))
+        return [
+            Neuron(w_in[j], int(b_in[j]), w_out[:, j])
+            for (w_in, b_in), (w_out, _) in itertools.pairwise(position)
+            for j in range(len(b_in))
+        ]
 
 
 def _affine(weights, hidden, biases):

@@ -11,45 +11,73 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn.likelihoods import Likelihood, resolve
 from sbnn.priors import KnownPrior, select_names
 from sbnn.problems.fingerprints import fingerprint
-from sbnn.problems.model_checks import default_noise_prior
 from sbnn.problems.network import Network
+from sbnn.problems.noise import check_noise_std, noise_priors, require_gaussian
 from sbnn.problems.problem import Problem
+from sbnn.problems.regression import Regression
 from sbnn.problems.symmetry import Symmetry
 
 
 class NetworkProblem(Problem):
-    """Regression with a neural network; made by `network_problem`."""
+    """Regression with a neural network; made by `network_problem`.
+
+    Attributes
+    ----------
+    network : Network
+        With p outputs per target, p the number of `likelihood.outputs`.
+    likelihood : Likelihood
+    x, y : ndarray, shapes (n, n_inputs) and (n, n_targets)
+    noise_std : ndarray or None
+        Known standard deviations, (n_targets,) or (n, n_targets); None where they are inferred.
+    """
 
     network: Network
+    regression: Regression
 
-    def __init__(self, network: Network, x, y, noise_std, priors, ard, bound, noise_prior):
-        self.network, self.x, self.y = network, x, y
+    def __init__(
+        self,
+        network: Network,
+        x: np.ndarray,
+        y: np.ndarray,
+        likelihood: Likelihood,
+        noise_std: np.ndarray | None,
+        priors: Mapping[str, KnownPrior] | None,
+        ard: Sequence[str] | None,
+        bound: float,
+        noise_prior: KnownPrior | None,
+    ):
+        self.network, self.x, self.y, self.likelihood = network, x, y, likelihood
         self.noise_std = None if noise_std is None else np.asarray(noise_std, dtype=float)
         names, labels = list(network.names), list(network.labels)
         given = dict(priors or {})
-        if noise_std is None:
-            names += [f"log_sigma[{k}]" for k in range(1, network.n_outputs + 1)]
-            labels += [rf"$\log\sigma_{{{k}}}$" for k in range(1, network.n_outputs + 1)]
-            spread = np.maximum(y.std(axis=0), 1e-12 * (1 + np.abs(y).max()))
-            for k in range(network.n_outputs):
-                default = noise_prior or default_noise_prior(spread[k])
-                given.setdefault(f"log_sigma[{k + 1}]", default)
+        known = None if self.noise_std is None else np.log(self.noise_std)[..., None]
+        if known is None:
+            added, given = noise_priors(likelihood, y, given, noise_prior)
+            names += added
+            labels += [_noise_label(name) for name in added]
         if ard is None:
-            known = select_names(names, list(given)) if given else np.zeros(len(names), bool)
-            ard = [n for n, k in zip(names, known) if not k]
+            fixed = select_names(names, list(given)) if given else np.zeros(len(names), bool)
+            ard = [n for n, k in zip(names, fixed) if not k]
         self._set_parameters(names, given, ard, bound, labels)
         self.black_box = False
-        self.function = _network_log_likelihood(network, noise_std is None)
-        sigma = np.ones(network.n_outputs) if self.noise_std is None else self.noise_std
-        self.data = (x, y, sigma)
+        self.function = _network_log_likelihood(network, likelihood, known is None)
+        self.data = (x, y, np.zeros((y.shape[1], len(likelihood.parameters))))
+        if known is not None:
+            self.data = (x, y, known)
+        self.observations = y
+        self.regression = Regression(
+            _network_outputs(network, y.shape[1]), x, network.n_parameters, likelihood, y, known
+        )
 
     def __repr__(self) -> str:
         size = "-".join(map(str, self.network.sizes))
-        noise = (
-            "inferred" if self.noise_std is None else ", ".join(f"{s:.4g}" for s in self.noise_std)
-        )
+        noise = "inferred"
+        if self.noise_std is not None:
+            each = self.noise_std.ndim > 1
+            noise = "per row" if each else ", ".join(f"{s:.4g}" for s in self.noise_std)
         return (
             f"<sbnn problem: {size} network ({self.network.activation}), {len(self.x)} rows; "
             f"{self.n_parameters} parameters, {int(self.ard.sum())} of them ARD; noise std {noise}>"
@@ -61,7 +89,10 @@ class NetworkProblem(Problem):
 
     @property
     def _rapid(self) -> Callable:
-        return _rapid_log_likelihood(self.network, self.noise_std is None, self._walk_precision)
+        inferred = self.noise_std is None
+        return _rapid_log_likelihood(
+            self.network, self.likelihood, inferred, self.data[2].ndim > 2, self._walk_precision
+        )
 
     @functools.cached_property
     def _walk_precision(self) -> str:
@@ -74,19 +105,29 @@ class NetworkProblem(Problem):
         if self.noise_std is None:
             return "float64"  # σ may become as small as the data allow
         size = np.abs(self.y).max() + self.bound * math.sqrt(self.network.sizes[-2])
-        moved = np.finfo(np.float32).eps * size / self.noise_std.min() * math.sqrt(self.y.size)
+        steepest = self.likelihood.sensitivity(self.data[2])
+        moved = np.finfo(np.float32).eps * size * steepest * math.sqrt(self.y.size)
         return "float32" if moved < 1e-3 else "float64"
 
     @property
     def symmetry(self) -> Symmetry:
         return Symmetry(self.network, self.n_parameters - self.network.n_parameters)
 
-    def noise_of(self, phi: np.ndarray) -> np.ndarray:
-        """σ per output for each row of φ: (n, d) → (n, n_outputs)."""
-        phi = np.atleast_2d(phi)
-        if self.noise_std is not None:
-            return np.broadcast_to(self.noise_std, (len(phi), self.network.n_outputs))
-        return np.exp(phi[:, self.network.n_parameters :])
+    def observe(self, rng: np.random.Generator, phi: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """New observations for draws φ (n, d) and their outputs (n, m, K p): (n, m, K)."""
+        f, theta = self._split(phi, outputs)
+        return self.likelihood.sample(rng, f, theta)
+
+    def centre_and_noise(
+        self, phi: np.ndarray, outputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Expected value and standard deviation of new observations, each (n, m, K)."""
+        f, theta = self._split(phi, outputs)
+        return self.likelihood.centre(f, theta), self.likelihood.std(f, theta)
+
+    def _split(self, phi: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        f = outputs.reshape(*outputs.shape[:-1], self.y.shape[1], -1)
+        return f, self.regression.new_theta(phi)[:, None]
 
     def description(self) -> dict[str, Any]:
         return {
@@ -94,6 +135,7 @@ class NetworkProblem(Problem):
             "sizes": list(self.network.sizes),
             "activation": self.network.activation,
             "noise_std": None if self.noise_std is None else self.noise_std.tolist(),
+            "likelihood": self.likelihood.describe(),
         }
 
     def data_fingerprint(self) -> str:
@@ -105,13 +147,14 @@ def network_problem(
     y,
     hidden_layer_sizes: Sequence[int] = (3,),
     activation: str = "tanh",
-    noise_std: float | Sequence[float] | None = None,
+    noise_std: Any = None,
     bound: float = 20.0,
     priors: Mapping[str, KnownPrior] | None = None,
     ard: Sequence[str] | None = None,
     noise_prior: KnownPrior | None = None,
+    noise: str | Likelihood = "constant",
 ) -> NetworkProblem:
-    """Regression of y on X by a multilayer perceptron with Gaussian noise.
+    """Regression of y on X by a multilayer perceptron.
 
     Parameters
     ----------
@@ -120,15 +163,24 @@ def network_problem(
     hidden_layer_sizes : sequence of int
         Widths of the hidden layers; () is a linear model.
     activation : str
-    noise_std : float, one per output, or None
-        Known standard deviation of the noise. None infers log σ, one per output, as parameters
-        ``log_sigma[1]``, … with `noise_prior` (default: normal around log(std(y) / 3), std 1.5).
+    noise_std : float, one per output, one per observation, or None
+        Known standard deviation of Gaussian noise. None infers it as the parameter ``log_sigma``
+        (``log_sigma[1]``, … for several outputs) with `noise_prior`.
     bound : float
         Weights are uniform on ±bound before their relevance is learned.
     priors : mapping, optional
         Known priors by name or group, for example ``{"b[2]": Normal(0, 0.1)}``.
     ard : sequence of str, optional
         What gets an ARD prior in the sparse methods; by default all that has no known prior.
+    noise_prior : prior, optional
+        Prior of ``log_sigma``; by default normal around log(std(y) / 3) with std 1.5.
+    noise : str or Likelihood
+        "constant" is Gaussian noise with one standard deviation per output; or a likelihood of your
+        own, an instance of `sbnn.likelihoods.Likelihood`.
+
+    Returns
+    -------
+    NetworkProblem
 
     Examples
     --------
@@ -141,19 +193,16 @@ def network_problem(
     x, targets = check_data(X, y)
     if isinstance(hidden_layer_sizes, int | np.integer):
         hidden_layer_sizes = (int(hidden_layer_sizes),)
-    network = Network((x.shape[1], *hidden_layer_sizes, targets.shape[1]), activation)
-    noise = None
+    likelihood = resolve(noise)
+    n_outputs = targets.shape[1] * len(likelihood.outputs)
+    network = Network((x.shape[1], *hidden_layer_sizes, n_outputs), activation)
+    sigma = None
     if noise_std is not None:
-        sigma = np.asarray(noise_std, dtype=float)
-        if sigma.ndim > 1 or sigma.size not in (1, network.n_outputs):
-            raise ValueError(
-                f"`noise_std` must be one number or one per output ({network.n_outputs}); "
-                f"got shape {sigma.shape}."
-            )
-        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
-            raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
-        noise = np.broadcast_to(sigma, (network.n_outputs,)).copy()
-    return NetworkProblem(network, x, targets, noise, priors, ard, bound, noise_prior)
+        require_gaussian(likelihood)
+        sigma = check_noise_std(noise_std, targets.shape)
+        if sigma.ndim < 2:
+            sigma = np.broadcast_to(sigma, targets.shape[1:]).copy()
+    return NetworkProblem(network, x, targets, likelihood, sigma, priors, ard, bound, noise_prior)
 
 
 def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:
@@ -183,47 +232,75 @@ def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:
     return x, targets
 
 
-@functools.lru_cache(maxsize=256)
-def _network_log_likelihood(network: Network, infer_noise: bool) -> Callable:
-    """Gaussian log-likelihood of a network, batched over φ."""
+def _noise_label(name: str) -> str:
+    """``log_sigma[2]`` → $\\log\\sigma_{2}$; any other parameter keeps its name."""
+    base, _, rest = name.partition("[")
+    if not base.startswith("log_"):
+        return name
+    index = f"_{{{rest.rstrip(']')}}}" if rest else ""
+    return rf"$\log\{base.removeprefix('log_')}{index}$"
 
-    def one(data, phi):
-        x, y, sigma = data
-        if infer_noise:
-            sigma = jnp.exp(phi[network.n_parameters :])
-        residual = (y - network.forward(phi[: network.n_parameters], x)) / sigma
-        # log p(D|φ) = −½ Σ r² − n Σ log σ − ½ n n_y log 2π
-        constant = y.shape[0] * (jnp.log(sigma).sum() + 0.5 * y.shape[1] * math.log(2 * math.pi))
-        return -0.5 * (residual**2).sum() - constant
+
+@functools.lru_cache(maxsize=256)
+def _network_outputs(network: Network, n_targets: int) -> Callable[[Any, Any], Any]:
+    """φ, x → outputs of shape (n, n_targets, p)."""
+
+    def outputs(phi: Any, x: Any) -> Any:
+        return network.forward(phi[: network.n_parameters], x).reshape(len(x), n_targets, -1)
+
+    return outputs
+
+
+@functools.lru_cache(maxsize=256)
+def _network_log_likelihood(
+    network: Network, likelihood: Likelihood, inferred: bool
+) -> Callable[[Any, Any], Any]:
+    """Log-likelihood of a network, batched over φ."""
+
+    def one(data: Any, phi: Any) -> Any:
+        x, y, theta = data
+        if inferred:
+            theta = phi[network.n_parameters :].reshape(y.shape[1], -1)
+        f = network.forward(phi[: network.n_parameters], x)
+        return likelihood.log_likelihood(y, f.reshape(*y.shape, -1), theta)
 
     return lambda data, phi: jax.vmap(one, in_axes=(None, 0))(data, phi)
 
 
 @functools.lru_cache(maxsize=256)
-def _rapid_log_likelihood(network: Network, infer_noise: bool, precision: str) -> Callable:
+def _rapid_log_likelihood(
+    network: Network, likelihood: Likelihood, inferred: bool, per_row: bool, precision: str
+) -> Callable[[Any, Any], Any]:
     """The same, one row of the data after the other with the particles as the fast axis.
 
     On a CPU this is up to three times as fast as the form above, which keeps derivatives cheap.
-    Squares are summed in float64 whatever the precision of the network.
     """
 
-    def log_likelihood(data, phi):
-        x, y, sigma = data
+    def log_likelihood(data: Any, phi: Any) -> Any:
+        x, y, theta = data
+        n_targets = y.shape[1]
         columns = phi.T
-        log_sigma = columns[network.n_parameters :] if infer_noise else jnp.log(sigma)[:, None]
-        inverse = jnp.exp(-log_sigma).astype(precision)
+        if inferred:
+            own = columns[network.n_parameters :].reshape(n_targets, -1, len(phi))
+            theta = jnp.moveaxis(own, 1, 2)
+        elif not per_row:
+            theta = theta[:, None, :]
+        setup = None if per_row else likelihood.fast_setup(theta, precision)
         columns = columns[: network.n_parameters].astype(precision)
 
-        def add_row(total, row):
-            inputs, targets = row
+        def add_row(total: Any, row: Any) -> Any:
+            inputs, targets, own = row
             out = network.forward_row(columns, inputs)
-            residual = (targets[:, None] - out) * inverse
-            return total + (residual.astype(jnp.float64) ** 2).sum(axis=0), None
+            f = jnp.moveaxis(out.reshape(n_targets, -1, len(phi)), 1, 2)
+            if per_row:
+                own = own[:, None, :]
+                terms = likelihood.fast_row(targets, f, likelihood.fast_setup(own, precision))
+                return total + likelihood.fast_total(terms, own, 1), None
+            return total + likelihood.fast_row(targets, f, setup), None
 
-        rows = (jnp.asarray(x, precision), jnp.asarray(y, precision))
+        rows = (jnp.asarray(x, precision), jnp.asarray(y, precision), theta if per_row else y)
         total, _ = jax.lax.scan(add_row, jnp.zeros(phi.shape[0]), rows)
-        constant = y.shape[0] * (log_sigma.sum(axis=0) + 0.5 * y.shape[1] * math.log(2 * math.pi))
-        return -0.5 * total - constant
+        return total if per_row else likelihood.fast_total(total, theta, len(y))
 
     return log_likelihood
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbnn._core.float64 import float64
+from sbnn.likelihoods import Likelihood, resolve
 from sbnn.priors import (
     JointPrior,
     KnownPrior,
@@ -27,6 +28,7 @@ from sbnn.problems.black_box import BlackBox
 from sbnn.problems.fingerprints import fingerprint, function_identity
 from sbnn.problems.model_checks import around_model, traced_shape
 from sbnn.problems.network import Network
+from sbnn.problems.regression import Regression
 from sbnn.problems.symmetry import Symmetry
 from sbnn.problems.target import Target
 
@@ -90,6 +92,7 @@ class Problem:
     """
 
     network: Network | None = None
+    regression: Regression | None = None
 
     def __init__(
         self,
@@ -122,13 +125,14 @@ class Problem:
         *,
         names: Sequence[str],
         noise_std: float | Sequence[float] | np.ndarray | None = None,
+        noise: str | Likelihood = "constant",
         priors: Mapping[str, KnownPrior] | None = None,
         ard: Sequence[str] = (),
         noise_prior: KnownPrior | None = None,
         bound: float = 20.0,
         black_box: bool | None = None,
     ) -> Problem:
-        """Any model that predicts y, with Gaussian noise: JAX, plain Python, a simulator.
+        """Any model that predicts y, with noise: JAX, plain Python, a simulator.
 
         Parameters
         ----------
@@ -139,6 +143,9 @@ class Problem:
             Known standard deviation of the noise. None infers its logarithm as ``log_sigma`` (or
             ``log_sigma[1]``, … for several outputs) with `noise_prior` (default: normal around
             log(std(y) / 3), std 1.5); the model does not see it.
+        noise : str or Likelihood
+            "constant" is Gaussian noise with one standard deviation per output; or a likelihood of
+            your own, an instance of `sbnn.likelihoods.Likelihood`.
         names, priors, ard, bound, black_box
             As for `Problem`. Say ``black_box=True`` for a model that runs a program or writes
             files, so that JAX does not try to trace it.
@@ -156,11 +163,15 @@ class Problem:
         >>> problem.names, problem.black_box
         (('size', 'decay', 'log_sigma'), True)
         """
-        function, data, names, priors, traceable = around_model(
-            model, y, noise_std, names, priors, noise_prior, black_box
+        parts = around_model(
+            model, y, noise_std, resolve(noise), names, priors, noise_prior, black_box
         )
-        problem = cls(function, names, priors, ard, bound=bound, data=data, black_box=not traceable)
-        problem.observations = data[0]
+        problem = cls(
+            parts.function, parts.names, parts.priors, ard,
+            bound=bound, data=parts.data, black_box=not parts.traceable,
+        )  # fmt: skip
+        problem.observations = parts.data[0]
+        problem.regression = parts.regression
         return problem
 
     def _set_parameters(self, names, priors, ard, bound, labels) -> None:
@@ -327,17 +338,8 @@ def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
         return [(np.array([i]), np.array([i])) for i in range(int(problem.ard.sum()))]
     position = np.full(problem.n_parameters, -1)
     position[problem.ard] = np.arange(int(problem.ard.sum()))
-    at = network.unflatten(np.arange(network.n_parameters))
-    units = []
-    for hidden in range(len(network.sizes) - 2):
-        for j in range(network.sizes[hidden + 1]):
-            gate = position[at[hidden + 1][0][:, j]]
-            members = np.concatenate(
-                [gate, position[at[hidden][0][j]], position[at[hidden][1][[j]]]]
-            )
-            if (members >= 0).all():
-                units.append((gate, members))
-    return units
+    units = [(position[n.outgoing], position[n.members]) for n in network.neurons()]
+    return [(gate, members) for gate, members in units if (members >= 0).all()]
 
 
 def require_problem(problem: Any) -> None:

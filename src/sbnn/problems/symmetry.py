@@ -12,7 +12,8 @@ import numpy as np
 
 from sbnn._core.keys import as_key
 from sbnn.priors import Custom, JointPrior, Normal, Uniform
-from sbnn.problems.network import ODD_ACTIVATIONS, Network
+from sbnn.problems.activations import ACTIVATIONS
+from sbnn.problems.network import Network
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Symmetry:
 
     @property
     def flips(self) -> bool:
-        return self.flip and self.network.activation in ODD_ACTIVATIONS
+        return self.flip and ACTIVATIONS[self.network.activation].odd
 
     @property
     def order(self) -> int:

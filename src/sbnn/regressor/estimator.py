@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sbnn.evidence.laplace import fit as sparse_laplace
-from sbnn.evidence.laplace.layout import ACTIVATIONS
+from sbnn.evidence.laplace.fit import Options, fit
 from sbnn.evidence.laplace.mixture import Trial, moments, quantiles
+from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.problems.activations import ACTIVATIONS
 from sbnn.regressor.architectures import families
 from sbnn.regressor.posteriors import DrawsPosterior, LaplacePosterior, Posterior
 from sbnn.regressor.scaling import Scaling
@@ -149,25 +149,28 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def _fit_laplace(self, x_t, y_t, variance, architectures, seed) -> float:
-        options: dict[str, Any] = {
-            "n_starts": self.n_starts,
-            "sparse": self.method_used_ == "laplace_nsbl",
-            "n_threads": self._n_threads(),
-            **(self.method_options or {}),
-        }
-        rng = np.random.default_rng(seed)
-
-        def models(widths):
-            return [
-                sparse_laplace.Model(
-                    x_t, y_t, (len(x_t), *w, len(y_t)), self._activation, noise_variance=variance
+        options = Options(
+            **{
+                "n_starts": self.n_starts,
+                "sparse": self.method_used_ == "laplace_nsbl",
+                "n_threads": self._n_threads(),
+                **(self.method_options or {}),
+            }
+        )
+        noise = None if variance is None else 0.5 * np.log(variance)[:, None]
+        families = [
+            [
+                NetworkModel(
+                    x_t=x_t, y_t=y_t, sizes=(len(x_t), *w, len(y_t)),
+                    activation=self._activation, noise=noise,
                 )
                 for w in widths
             ]
-
+            for widths in architectures
+        ]  # fmt: skip
         # One BLAS thread per start: the matrices are too small to be shared with profit.
         with threadpool_limits(limits=1, user_api="blas"):
-            mixture = sparse_laplace.fit(list(map(models, architectures)), rng, **options)
+            mixture = fit(families, np.random.default_rng(seed), options)
         some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
         self._posterior = LaplacePosterior.of(mixture, x_t[:, some])
         self.trials_ = pd.DataFrame(mixture.trials, columns=Trial._fields)
@@ -192,7 +195,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._posterior = DrawsPosterior(
             network.network,
             result.phi[:, :d],
-            np.array(network.noise_of(result.phi)),
+            np.exp(network.regression.new_theta(result.phi)[..., 0]),
             unknown if result.log_alpha is None else result.log_alpha[:d],
             unknown if result.relevance is None else result.relevance[:d],
         )

@@ -93,7 +93,7 @@ class LaplacePosterior:
     @property
     def noise_variance(self) -> Array:
         """Mean of σ² over the optima by their shares, shape (n_out,)."""
-        variances = np.array([np.exp(o.log_variance) for o in self.mixture.optima])
+        variances = np.array([np.exp(2.0 * o.noise[:, 0]) for o in self.mixture.optima])
         return (self.shares * variances).sum(axis=0)
 
     @property
@@ -196,7 +196,7 @@ class LaplacePosterior:
             arrays |= {
                 f"phi_{k}": opt.phi[opt.active],
                 f"log_alpha_{k}": opt.log_alpha[opt.active],
-                f"log_variance_{k}": opt.log_variance,
+                f"noise_{k}": opt.noise,
                 f"active_{k}": opt.active,
                 f"factor_{k}": precision.chol,
                 f"scale_{k}": precision.scale,
@@ -228,7 +228,7 @@ class LaplacePosterior:
             optimum = Optimum(
                 phi,
                 log_alpha,
-                arrays[f"log_variance_{k}"],
+                arrays[f"noise_{k}"],
                 layout,
                 described["activation"],
                 described["log_evidence"],
@@ -238,7 +238,9 @@ class LaplacePosterior:
                 precision=Precision.from_factor(arrays[f"factor_{k}"], arrays[f"scale_{k}"]),
             )
             optima.append(optimum)
-        mixture = SparseMixture(tuple(optima), arrays["weights"], plain["precision_power"])
+        mixture = SparseMixture(
+            tuple(optima), arrays["weights"], precision_power=plain["precision_power"]
+        )
         return cls(mixture, arrays["shares"], plain["compacted"])
 
 

@@ -1,71 +1,44 @@
-"""Sampling-free nonlinear sparse Bayesian learning: many starts, one mixture of sparse optima."""
+"""Many starts, one mixture of sparse Laplace optima; or one mode at fixed precisions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import (
     SparseMixture,
     Trial,
-    loo_log_density,
     merge,
     mixture_weights,
 )
-from sbnn.evidence.laplace.optimum import Model, Optimum, initial, layer_groups, log_evidence
-from sbnn.evidence.laplace.pruning import evolve, neuron_members, remove_neurons
+from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish, relax
+from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.laplace.pruning import evolve, remove_units
 
-__all__ = ["SMALL", "Model", "Optimum", "SparseMixture", "fit", "neuron_members"]
-
-# Iterations before α and σ² are updated where there are fewer observations than weights: there the
-# first updates would take the whole signal for noise (30 rows, 56 weights: log evidence −31 without
-# it, +3 with it). 5 to 15 do as well.
+# Iterations before α and the noise are updated where there are fewer observations than weights:
+# there the first updates would take the whole signal for noise (30 rows, 56 weights: log evidence
+# −31 without it, +3 with it). 5 to 15 do as well.
 WARM_UP = 8
 # Sparse iterations after which families of architectures are compared. The evidence of the shared
 # stage would not do: it prefers few neurons even where pruned wide networks are far better.
 TRIAL = 30
 TIE = 3.0  # nats, a Bayes factor of 20: less is no strong evidence for the larger networks
-# Weights kept up to which every neuron is tried: each try costs a re-convergence.
+# Weights kept up to which every unit is tried: each try costs a re-convergence.
 FEW_WEIGHTS = 60
-# Options of `fit` for networks of a few dozen weights, where every optimum can be converged and
-# every neuron be tried.
-SMALL: dict[str, Any] = {"iterations": 300, "tol": 1e-3, "race": 1.0, "keep": 0.5}
+MAX_CLIMB = 500  # steps to a mode at fixed precisions
 
 
-Start = tuple[Model, Optimum, np.random.Generator]
+@dataclass(frozen=True)
+class Options:
+    """Settings of `fit`.
 
-
-def fit(
-    models: Model | Sequence[Model] | Sequence[Sequence[Model]],
-    rng: np.random.Generator,
-    n_starts: int = 16,
-    group_iterations: int = 45,
-    iterations: int | None = None,
-    race: float = 0.5,
-    keep: float = 1.0,
-    step: float = 0.5,
-    tol: float = 0.05,
-    neuron_moves: int | None = None,
-    weighting: str = "mixed",
-    max_rows: int = 2500,
-    precision_power: float = 1.0,
-    n_threads: int = 1,
-    sparse: bool = True,
-) -> SparseMixture:
-    """Many starts to a mixture of sparse Laplace optima.
-
-    Parameters
+    Attributes
     ----------
-    models : Model, sequence of Model, or sequence of such sequences
-        Several architectures on the same data share the starts evenly. Of several sequences, the
-        families, each has its starts, and the one of the best evidence after `TRIAL` sparse
-        iterations stays, the earlier one if it is within `TIE`: give the smaller networks first.
-        Wide networks need not find the narrow ones' optima: where few neurons suffice, many share
-        one job and their optima stay redundant and poor.
-    rng : numpy.random.Generator
     n_starts : int
         Of each family.
     group_iterations, iterations : int
@@ -80,8 +53,8 @@ def fit(
         Damping of the update of log α; change of the log evidence over ten iterations that counts
         as converged.
     neuron_moves : int or None
-        Neurons tried per round of `remove_neurons`; None: all where up to `FEW_WEIGHTS` are left,
-        else none.
+        Units tried per round of `remove_units`; None: all where up to `FEW_WEIGHTS` are left, else
+        none.
     weighting : str
         See `mixture_weights`.
     max_rows : int
@@ -93,110 +66,245 @@ def fit(
         Starts that run side by side; the answer does not depend on it.
     sparse : bool
         False stops after the first stage: one α per weight matrix and bias vector, no pruning.
+    """
+
+    n_starts: int = 16
+    group_iterations: int = 45
+    iterations: int | None = None
+    race: float = 0.5
+    keep: float = 1.0
+    step: float = 0.5
+    tol: float = 0.05
+    neuron_moves: int | None = None
+    weighting: str = "mixed"
+    max_rows: int = 2500
+    precision_power: float = 1.0
+    n_threads: int = 1
+    sparse: bool = True
+
+
+DEFAULT = Options()
+# For networks of a few dozen weights, where every optimum can be converged and every neuron tried.
+SMALL = Options(iterations=300, tol=1e-3, race=1.0, keep=0.5)
+
+Family = Sequence[Model]  # architectures on the same data, which share the starts evenly
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start on its way: its model, where it is, and its own random numbers."""
+
+    model: Model
+    optimum: Optimum
+    rng: np.random.Generator
+
+    def at(self, optimum: Optimum) -> Start:
+        """The same start further on."""
+        return Start(self.model, optimum, self.rng)
+
+
+def fit(
+    families: Sequence[Family], rng: np.random.Generator, options: Options = DEFAULT
+) -> SparseMixture:
+    """Many starts to a mixture of sparse Laplace optima.
+
+    Parameters
+    ----------
+    families : sequence of sequences of Model
+        Of several families, each has its starts, and the one of the best evidence after `TRIAL`
+        sparse iterations stays, the earlier one if it is within `TIE`: give the smaller networks
+        first. Wide networks need not find the narrow ones' optima: where few neurons suffice, many
+        share one job and their optima stay redundant and poor.
+    rng : numpy.random.Generator
+    options : Options
+
+    Returns
+    -------
+    SparseMixture
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sbnn.evidence.laplace.fit import SMALL, Model, fit
+    >>> from sbnn.evidence.laplace.fit import SMALL, fit
+    >>> from sbnn.evidence.laplace.models import NetworkModel
     >>> x = np.linspace(-2, 2, 30)[None]
-    >>> mixture = fit(Model(x, np.tanh(2 * x), (1, 2, 1)), np.random.default_rng(0), **SMALL)
+    >>> model = NetworkModel(x_t=x, y_t=np.tanh(2 * x), sizes=(1, 2, 1))
+    >>> mixture = fit([[model]], np.random.default_rng(0), SMALL)
     >>> len(mixture.optima[0].active) < 7
     True
     """
-    families = _families(models)
     starts: list[Start] = []
     for family in families:
         for m, model in enumerate(family):
-            count = max(1, n_starts // len(family) + (m < n_starts % len(family)))
-            starts += [(model, initial(model, stream), stream) for stream in rng.spawn(count)]
-    first = group_iterations // 3
-    n_out, n = starts[0][0].y_t.shape
-    if iterations is None:
-        iterations = round(40 * min(max(250 / n, 1.0) ** 3, 12.0))
-    on_all = iterations // 2 if max_rows // n_out < n else 0
-    pruning = iterations - on_all if sparse else 0
-    trial = pruning if len(families) == 1 else min(TRIAL, pruning)
+            share, rest = divmod(options.n_starts, len(family))
+            count = max(1, share + (m < rest))
+            starts += [Start(model, initial(model, own), own) for own in rng.spawn(count)]
+    starts = [s for s in starts if _possible(s.model, s.optimum)]
+    _require_starts(starts)
+    budget = _Budget.of(starts[0].model, options, several=len(families) > 1)
+    first = options.group_iterations // 3
 
-    def begin(start: Start) -> Start:
-        model, opt, stream = start
-        return model, _dense(model, opt, stream, first, step, tol, max_rows), stream
-
-    def go_on(start: Start) -> Start:
-        model, opt, stream = start
-        opt = _dense(model, opt, stream, group_iterations - first, step, tol, max_rows)
-        if on_all and sparse:
-            opt = evolve(model.single(), opt, on_all, layer_groups(model.sizes), step, tol)
-        # On all rows: a subset would cut what the others ask for.
-        return model, evolve(model, opt, trial, None, step, tol), stream
-
-    def finish(start: Start) -> tuple[Model, Optimum]:
-        model, opt, _ = start
-        if not opt.converged:
-            opt = evolve(model, opt, pruning - trial, None, step, tol)
-        tries = neuron_moves if sparse else 0
-        if tries is None:
-            tries = len(neuron_members(model.sizes)) if len(opt.active) <= FEW_WEIGHTS else 0
-        return model, remove_neurons(model, opt, pruning, tries, step, tol) if tries else opt
-
-    starts = _best(families, _map(begin, starts, n_threads), race)
-    starts = _best(families, _map(go_on, starts, n_threads), keep)
+    starts = _map(lambda s: s.at(_dense(s, first, options)), starts, options.n_threads)
+    starts = _best(starts, options.race)
+    starts = _map(lambda s: s.at(_go_on(s, first, budget, options)), starts, options.n_threads)
+    starts = _best(starts, options.keep)
     starts, trials = _best_family(families, starts)
-    distinct = merge(_map(finish, starts, n_threads))
+    starts = _map(lambda s: s.at(_finish(s, budget, options)), starts, options.n_threads)
+
+    distinct = merge([(start.model, start.optimum) for start in starts])
     for model, opt in distinct:
         opt.log_evidence, opt.precision = log_evidence(model, opt)
     loo = None
-    if weighting not in ("equal", "evidence"):
-        loo = np.array([loo_log_density(model, opt) for model, opt in distinct])
+    if options.weighting not in ("equal", "evidence"):
+        loo = np.array(
+            [m.loo_log_density(o.phi, o.layout, o.noise, _factor(o)) for m, o in distinct]
+        )
     optima = tuple(opt for _, opt in distinct)
-    weights = mixture_weights(weighting, np.array([o.log_evidence for o in optima]), loo)
-    return SparseMixture(optima, weights, precision_power, trials)
+    evidences = np.array([o.log_evidence for o in optima])
+    weights = mixture_weights(options.weighting, evidences, loo)
+    likelihood = distinct[0][0].likelihood
+    return SparseMixture(optima, weights, likelihood, options.precision_power, trials)
 
 
-def _families(models) -> list[list[Model]]:
-    if isinstance(models, Model):
-        return [[models]]
-    models = list(models)
-    if all(isinstance(model, Model) for model in models):
-        return [models]
-    return [list(family) for family in models]
+def _factor(opt: Optimum) -> Precision:
+    assert opt.precision is not None
+    return opt.precision
 
 
-def _map(function, items, n_threads: int) -> list:
+def fit_sparse(model: Model, rng: np.random.Generator, n_starts: int) -> list[Optimum]:
+    """Sparse optima of one small model, best evidence first, with modes to many digits."""
+    options = replace(SMALL, n_starts=n_starts, weighting="evidence")
+    mixture = fit([[model]], rng, options)
+    best = polish(model, mixture.optima[0])
+    return [best, *mixture.optima[1:]]
+
+
+def fit_fixed(
+    model: Model, log_alpha: Array, rng: np.random.Generator, n_starts: int, start: Array | None
+) -> list[Optimum]:
+    """Modes at fixed precisions, best evidence first, each once; the noise follows the evidence.
+
+    Parameters
+    ----------
+    log_alpha : array, shape (d,)
+    start : array, shape (d,), optional
+        Climb from here instead of from `n_starts` random starts.
+    """
+    found = []
+    for own in rng.spawn(1 if start is not None else n_starts):
+        opt = initial(model, own)
+        opt.log_alpha = log_alpha.copy()
+        if start is not None:
+            opt.phi = start.copy()
+        if _possible(model, opt):
+            found.append((model, _climb(model, opt)))
+    _require_starts(found)
+    return [polish(model, opt) for _, opt in merge(found)]
+
+
+def _possible(model: Model, opt: Optimum) -> bool:
+    """Whether a start has a finite log-likelihood."""
+    return bool(np.isfinite(model.misfit(model.evaluate(opt.phi, opt.layout), opt.noise)))
+
+
+def _require_starts(starts: Sequence[object]) -> None:
+    if not starts:
+        raise ValueError("No start had a finite log-likelihood; check the function and the priors.")
+
+
+def _climb(model: Model, opt: Optimum) -> Optimum:
+    """LM steps to the mode; inferred noise is re-estimated there until it stays."""
+    for _ in range(100):
+        term, precision = relax(model, opt, MAX_CLIMB, tol=1e-9)
+        noise = model.updated_noise(term, opt.noise, precision.relevance(), precision)
+        moved = float(np.abs(noise - opt.noise).max(initial=0.0))
+        opt.noise = noise
+        if moved < 1e-9:
+            opt.converged = True
+            break
+    return opt
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """Iterations of the stages: shared α on all rows, pruning on trial, pruning in all."""
+
+    on_all: int
+    trial: int
+    pruning: int
+
+    @classmethod
+    def of(cls, model: Model, options: Options, several: bool) -> _Budget:
+        n_out, n = model.shape
+        iterations = options.iterations
+        if iterations is None:
+            iterations = round(40 * min(max(250 / max(n, 1), 1.0) ** 3, 12.0))
+        on_all = iterations // 2 if options.max_rows // max(n_out, 1) < n else 0
+        pruning = iterations - on_all if options.sparse else 0
+        return cls(on_all, min(TRIAL, pruning) if several else pruning, pruning)
+
+
+def _dense(start: Start, n_iter: int, options: Options) -> Optimum:
+    """Iterations with one α per weight matrix and bias vector, on a subset of many rows."""
+    model, opt, groups = start.model, start.optimum, start.model.groups()
+    if groups is None:
+        return opt
+    n_out, n = model.shape
+    few = max(options.max_rows // n_out, 1)
+    part = model if few >= n else model.rows(np.sort(start.rng.choice(n, few, replace=False)))
+    warm_up = WARM_UP if opt.iterations == 0 and n * n_out < len(opt.phi) else 0
+    return evolve(part.single(), opt, n_iter, groups, options.step, options.tol, warm_up)
+
+
+def _go_on(start: Start, first: int, budget: _Budget, options: Options) -> Optimum:
+    """The rest of the shared stage, and pruning as far as families are tried."""
+    model = start.model
+    opt = _dense(start, options.group_iterations - first, options)
+    if budget.on_all and options.sparse:
+        opt = evolve(model.single(), opt, budget.on_all, model.groups(), options.step, options.tol)
+    # On all rows: a subset would cut what the others support.
+    return evolve(model, opt, budget.trial, None, options.step, options.tol)
+
+
+def _finish(start: Start, budget: _Budget, options: Options) -> Optimum:
+    """The rest of the pruning, and units removed on trial where that is affordable."""
+    model, opt = start.model, start.optimum
+    if not opt.converged:
+        opt = evolve(model, opt, budget.pruning - budget.trial, None, options.step, options.tol)
+    tries = options.neuron_moves if options.sparse else 0
+    if tries is None:
+        tries = len(model.units()) if len(opt.active) <= FEW_WEIGHTS else 0
+    if not tries:
+        return opt
+    return remove_units(model, opt, budget.pruning, tries, options.step, options.tol)
+
+
+def _map(function: Callable[[Start], Start], items: Sequence[Start], n_threads: int) -> list[Start]:
     if n_threads <= 1 or len(items) <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(n_threads) as pool:  # BLAS and ufuncs release the interpreter lock
         return list(pool.map(function, items))
 
 
-def _best(families: list[list[Model]], starts: list[Start], fraction: float) -> list[Start]:
+def _best(starts: list[Start], fraction: float) -> list[Start]:
     """The better starts of each architecture, by evidence."""
+    models = list({id(s.model): s.model for s in starts}.values())
     out: list[Start] = []
-    for model in (model for family in families for model in family):
-        ranked = sorted(
-            (s for s in starts if s[0] is model), key=lambda start: -start[1].log_evidence
-        )
+    for model in models:
+        mine = [s for s in starts if s.model is model]
+        ranked = sorted(mine, key=lambda start: -start.optimum.log_evidence)
         out += ranked[: max(1, round(fraction * len(ranked)))]
     return out
 
 
 def _best_family(
-    families: list[list[Model]], starts: list[Start]
+    families: Sequence[Family], starts: list[Start]
 ) -> tuple[list[Start], tuple[Trial, ...]]:
     """The starts of the first family with an optimum next to the best, and what each reached."""
-    mine = [[s for s in starts if any(s[0] is m for m in family)] for family in families]
-    reached = [max(start[1].log_evidence for start in part) for part in mine]
+    mine = [[s for s in starts if any(s.model is m for m in family)] for family in families]
+    reached = [max(start.optimum.log_evidence for start in part) for part in mine]
     trials = tuple(
-        Trial(tuple(model.sizes[1:-1] for model in family), value)
+        Trial(tuple(model.layout().sizes[1:-1] for model in family), value)
         for family, value in zip(families, reached)
     )
     return mine[int(np.argmax(np.array(reached) >= max(reached) - TIE))], trials
-
-
-def _dense(model, opt, rng, n_iter, step, tol, max_rows) -> Optimum:
-    """Iterations with one α per weight matrix and bias vector, on a subset of many rows."""
-    n_out, n = model.y_t.shape
-    few = max(max_rows // n_out, 1)
-    part = model if few >= n else model.rows(np.sort(rng.choice(n, few, replace=False)))
-    groups = layer_groups(model.sizes)
-    warm_up = WARM_UP if opt.iterations == 0 and n * n_out < len(opt.phi) else 0
-    return evolve(part.single(), opt, n_iter, groups, step, tol, warm_up)

@@ -1,56 +1,31 @@
-"""Networks in plain NumPy with closed-form Jacobians, and factored Gauss–Newton precisions.
+"""Networks with pruned weights in plain NumPy: outputs, Jacobians, gradients in the inputs.
 
-NumPy on purpose: the shapes shrink while weights are pruned, for which a traced program would
-have to be compiled again and again. Data are stored with one column per row of the table, so that
-J Jᵀ is a single `syrk` on contiguous memory.
+NumPy on purpose: shapes shrink while weights are pruned, and a traced program would have to be
+compiled again for each. Data have one column per row of the table, so that J Jᵀ is a single `syrk`
+on contiguous memory.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+
+from sbnn.problems.activations import ACTIVATIONS
+from sbnn.problems.network import layer_slices
 
 Array = np.ndarray
-
-
-class Activation(NamedTuple):
-    """A function g, its derivative given z and g(z), and whether g(−z) = −g(z)."""
-
-    value: Callable[[Array], Array]
-    slope: Callable[[Array, Array], Array]
-    odd: bool
-
-
-ACTIVATIONS = {
-    "tanh": Activation(np.tanh, lambda z, a: 1.0 - a * a, True),
-    "relu": Activation(lambda z: np.maximum(z, 0.0), lambda z, a: (z > 0.0).astype(z.dtype), False),
-    "sigmoid": Activation(special.expit, lambda z, a: a * (1.0 - a), False),
-    "softplus": Activation(
-        lambda z: np.logaddexp(z.dtype.type(0), z), lambda z, a: special.expit(z), False
-    ),
-    "sin": Activation(np.sin, lambda z, a: np.cos(z), True),
-    "identity": Activation(lambda z: z, lambda z, a: np.ones_like(z), True),
-}
-
-
-@functools.lru_cache(maxsize=256)
-def layer_slices(sizes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Per layer (start of W, start of b, end) in the flat vector W[1], b[1], W[2], b[2], …"""
-    slices, start = [], 0
-    for n_in, n_out in itertools.pairwise(sizes):
-        slices.append((start, start + n_in * n_out, start + (n_in + 1) * n_out))
-        start = slices[-1][2]
-    return tuple(slices)
 
 
 def n_parameters(sizes: tuple[int, ...]) -> int:
     """Number of weights and biases of a network with layer sizes (n_in, hidden…, n_out)."""
     return layer_slices(sizes)[-1][2]
+
+
+def layer_groups(sizes: tuple[int, ...]) -> Array:
+    """Group numbers, one per weight matrix and one per bias vector, shape (d,)."""
+    lengths = [n for s, m, e in layer_slices(sizes) for n in (m - s, e - m)]
+    return np.repeat(np.arange(len(lengths)), lengths)
 
 
 class _Block(NamedTuple):
@@ -125,12 +100,30 @@ class Layout:
         bias = place_out[self.active[mid:hi] - m]
         return _LayerIndex(blocks, np.arange(mid, hi)[bias >= 0], bias[bias >= 0])
 
+    def restricted(self, active: Array) -> Layout:
+        """The layout of the same network with other active parameters."""
+        return Layout(self.sizes, active)
+
     def weights(self, phi: Array, k: int) -> tuple[Array, Array]:
         """W and b of layer k, live neurons only."""
         s, m, e = layer_slices(self.sizes)[k]
         matrix = phi[s:m].reshape(self.sizes[k + 1], self.sizes[k])
         out = self.alive[k + 1]
         return matrix[out[:, None], self.alive[k]], phi[m:e][out]
+
+
+class FlatLayout:
+    """The active parameters of a model that is not a network; all of them have an effect."""
+
+    sizes: tuple[int, ...] = ()
+
+    def __init__(self, active: Array):
+        self.active = active
+        self.unseen = np.zeros(len(active), bool)
+
+    def restricted(self, active: Array) -> FlatLayout:
+        """The same model with other active parameters."""
+        return FlatLayout(active)
 
 
 class Pass(NamedTuple):

@@ -9,9 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from sbnn.evidence.laplace.layout import Array, Layout, forward, jacobian, layer_slices
-from sbnn.evidence.laplace.optimum import LOG_2PI, Linearised, Model, Optimum
+from sbnn.evidence.laplace.layout import Array, Layout, jacobian
+from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.optimum import LOG_2PI, Optimum
 from sbnn.evidence.laplace.precision import Precision
+from sbnn.likelihoods import Likelihood
+from sbnn.problems.network import layer_slices
 
 
 class Trial(NamedTuple):
@@ -31,6 +34,8 @@ class SparseMixture:
         Each with its factored `precision`.
     weights : array, shape (K,)
         Sum to one.
+    likelihood : Likelihood or None
+        That of the observations; None where a model has only a log-likelihood.
     precision_power : float
         The p of the local weights w_k(x) ∝ w_k v_k(x)^−p used in predictions: an optimum that is
         unsure at x has less say there. With p = 1 the mean is the inverse-variance combination of
@@ -41,6 +46,7 @@ class SparseMixture:
 
     optima: tuple[Optimum, ...]
     weights: Array
+    likelihood: Likelihood | None = None
     precision_power: float = 1.0
     trials: tuple[Trial, ...] = ()
 
@@ -56,35 +62,20 @@ def merge(
     was found tells how wide its basin of attraction is, not how probable it is: each counts once.
     """
     kept: list[tuple[Model, Optimum]] = []
-    fits: list[Array] = []
+    marks: list[Array] = []
     # Of two twins the sparser one stays.
     for model, opt in sorted(pairs, key=lambda pair: len(pair[1].active)):
-        f = forward(opt.phi, model.x_t, opt.layout, opt.activation)
-        scale = np.exp(-0.5 * opt.log_variance)[:, None]
+        mark = model.mark(opt.phi, opt.layout, opt.noise)
         same = any(
             o.sizes == opt.sizes
             and abs(o.log_evidence - opt.log_evidence) < log_tol
-            and np.sqrt(np.mean(((f - g) * scale) ** 2)) < fit_tol
-            for (_, o), g in zip(kept, fits)
+            and np.sqrt(np.mean((mark - other) ** 2)) < fit_tol
+            for (_, o), other in zip(kept, marks)
         )
         if not same:
             kept.append((model, opt))
-            fits.append(f)
+            marks.append(mark)
     return sorted(kept, key=lambda pair: -pair[1].log_evidence)
-
-
-def loo_log_density(model: Model, opt: Optimum) -> Array:
-    """Leave-one-out log predictive density of each row in the linearised model, shape (n,).
-
-    With leverage h = J H⁻¹Jᵀ/σ²: residual r/(1 − h), variance σ²/(1 − h). Outputs one by one.
-    """
-    lin = Linearised(model, opt)
-    precision = lin.precision(opt) if opt.precision is None else opt.precision
-    log_var = opt.log_variance[:, None]
-    variance = precision.variance(lin.flat).reshape(lin.residual.shape)
-    keep = 1.0 - np.clip(variance * np.exp(-log_var), 0.0, 0.99)
-    misfit = lin.residual**2 * np.exp(-log_var) / keep
-    return -0.5 * (misfit + log_var - np.log(keep) + LOG_2PI).sum(axis=0)
 
 
 def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -> Array:
@@ -131,7 +122,7 @@ def components(mixture: SparseMixture, x_t: Array, block: int = 2048):
             variance_parts.append(precision_of(opt).variance(flat).reshape(f.shape))
         means.append(np.concatenate(mean_parts, axis=1))
         variances.append(np.concatenate(variance_parts, axis=1))
-    noise = np.array([np.exp(opt.log_variance) for opt in mixture.optima])[:, :, None]
+    noise = np.array([np.exp(2.0 * opt.noise) for opt in mixture.optima])
     return np.array(means), np.array(variances), noise
 
 
@@ -213,7 +204,7 @@ def sample(
         f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
         draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
         if noise:
-            scale = np.exp(0.5 * opt.log_variance)[:, None]
+            scale = np.exp(opt.noise)
             draws += scale * rng.standard_normal(draws.shape)
         own = which[rows] == k
         out[rows] = np.where(own[:, :, None], draws, out[rows])
@@ -247,7 +238,7 @@ def needed(opt: Optimum, x_t: Array, threshold: float) -> Optimum:
     f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
     precision = precision_of(opt)
     variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
-    std = np.sqrt(variance + np.exp(opt.log_variance)[:, None])
+    std = np.sqrt(variance + np.exp(2.0 * opt.noise))
     own = precision.scale * np.sqrt(1.0 - precision.relevance())
     largest = (np.abs(jac) / std).max(axis=(1, 2), initial=0.0)
     shift, spread = largest * np.abs(opt.phi[opt.active]), 0.5 * (largest * own) ** 2

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from sbnn.evidence.laplace.layout import Array, layer_slices
+from sbnn.evidence.laplace.layout import Array
+from sbnn.evidence.laplace.models import DataTerm, Model
 from sbnn.evidence.laplace.optimum import (
-    Linearised,
-    Model,
     Optimum,
+    free,
+    linearise,
     lm_step,
     log_evidence,
     relax,
@@ -23,7 +24,7 @@ from sbnn.evidence.laplace.precision import Precision, cholesky
 # is a fixed-point iteration: it may pass through lower evidence before it rises again.
 PATIENCE = 15
 
-State = tuple[Optimum, Linearised, Precision]
+State = tuple[Optimum, DataTerm, Precision]
 
 
 def removal_gain(precision: Precision, u: Array, index: Array) -> float:
@@ -37,30 +38,19 @@ def removal_gain(precision: Precision, u: Array, index: Array) -> float:
     return float(-np.log(np.diag(factor)).sum() - 0.5 * z @ z)
 
 
-def neuron_members(sizes: tuple[int, ...]) -> list[Array]:
-    """For every hidden neuron the indices of its incoming weights, bias and outgoing weights."""
-    slices, out = layer_slices(tuple(sizes)), []
-    for k in range(len(sizes) - 2):
-        (s, m, _), (s2, m2, _) = slices[k], slices[k + 1]
-        w_in = np.arange(s, m).reshape(sizes[k + 1], sizes[k])
-        w_out = np.arange(s2, m2).reshape(sizes[k + 2], sizes[k + 1])
-        out += [np.r_[w_in[i], m + i, w_out[:, i]] for i in range(sizes[k + 1])]
-    return out
-
-
 def prune_weights(model: Model, state: State, fraction: float, steps: int = 3) -> State | None:
     """Try to remove weights whose evidence optimum is α = ∞, the least visible first.
 
     Candidates have q² < s, that is u² < C(1 − C): their own evidence rises as α → ∞. At most
     `fraction` of the weights go at once; None if the evidence speaks against it.
     """
-    opt, lin, precision = state
+    opt, term, precision = state
     gamma = precision.relevance()
     u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
     c = np.clip(1.0 - gamma, 1e-12, 1.0)
-    free = model.free(opt.active)
-    unseen = free & (opt.layout.unseen | ~lin.jac.any(axis=(1, 2)))
-    candidates = np.flatnonzero(free & ((u * u < c * gamma) | unseen))
+    ard = free(model, opt.active)
+    unseen = ard & (opt.layout.unseen | term.without_effect)
+    candidates = np.flatnonzero(ard & ((u * u < c * gamma) | unseen))
     if not len(candidates):
         return None
     gain = -np.log(c[candidates]) - u[candidates] ** 2 / c[candidates]
@@ -69,30 +59,30 @@ def prune_weights(model: Model, state: State, fraction: float, steps: int = 3) -
     return _without(model, opt, opt.active[candidates[np.argsort(visible)[:n_removed]]], steps)
 
 
-def prune_neurons(model: Model, state: State, share: float, steps: int = 4) -> State | None:
+def prune_units(model: Model, state: State, share: float, steps: int = 4) -> State | None:
     """Try to remove the `share` of the hidden neurons the linearised evidence can do without.
 
     Neurons that share one job hold each other up: each weight by itself seems needed, and only the
     removal of whole neurons lets the others take over. None if the evidence speaks against it.
     """
     opt, _, precision = state
-    moves = [move for move in neuron_moves(model, opt, precision) if move[0] > 0.0]
+    moves = [move for move in unit_moves(model, opt, precision) if move[0] > 0.0]
     if not moves:
         return None
     dead = [members for _, members in moves[: max(1, int(share * len(moves)))]]
     return _without(model, opt, np.unique(np.concatenate(dead)), steps)
 
 
-def neuron_moves(model: Model, opt: Optimum, precision: Precision) -> list[tuple[float, Array]]:
+def unit_moves(model: Model, opt: Optimum, precision: Precision) -> list[tuple[float, Array]]:
     """(removal gain, active weights) of every hidden neuron with an ARD prior, best first."""
     u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
     place = np.full(len(opt.phi), -1)
     place[opt.active] = np.arange(len(opt.active))
     moves = []
-    for member in neuron_members(opt.sizes):
+    for member in model.units():
         index = place[member]
         index = index[index >= 0]
-        if len(index) and model.free(member).all():
+        if len(index) and free(model, member).all():
             moves.append((removal_gain(precision, u, index), opt.active[index]))
     return sorted(moves, key=lambda move: -move[0])
 
@@ -106,9 +96,9 @@ def _without(model: Model, opt: Optimum, dead: Array, steps: int) -> State | Non
     """
     new = opt.without(dead)
     for n in (0, steps):
-        lin, precision = relax(model, new, n)
+        term, precision = relax(model, new, n)
         if new.log_evidence >= opt.log_evidence - 1e-3:
-            return new, lin, precision
+            return new, term, precision
     return None
 
 
@@ -140,22 +130,22 @@ def evolve(
     """
     opt = opt.copy()
     opt.converged = opt.converged and not n_iter
-    lin, start = Linearised(model, opt), len(opt.history)
+    term, start = linearise(model, opt), len(opt.history)
     fraction, share, pause, best, top, waited = 0.1, 0.5, 3, None, -np.inf, 0
     next_try = 1
     for it in range(n_iter):
-        lin, _ = lm_step(model, opt, lin)
-        opt.log_evidence, precision = log_evidence(model, opt, lin)
+        term, _ = lm_step(model, opt, term)
+        opt.log_evidence, precision = log_evidence(model, opt, term)
         if groups is None and it % 3 == 2:
-            found = prune_weights(model, (opt, lin, precision), fraction)
+            found = prune_weights(model, (opt, term, precision), fraction)
             fraction = max(fraction / 3.0, 1e-3) if found is None else min(fraction * 1.5, 0.3)
-            opt, lin, precision = found or (opt, lin, precision)
+            opt, term, precision = found or (opt, term, precision)
         elif groups is None and it >= next_try:
-            found = prune_neurons(model, (opt, lin, precision), share)
+            found = prune_units(model, (opt, term, precision), share)
             share = share / 2.0 if found is None else min(share * 1.5, 0.5)
             pause = 2 * pause if found is None else 3  # each refusal makes the next less likely
             next_try = it + pause
-            opt, lin, precision = found or (opt, lin, precision)
+            opt, term, precision = found or (opt, term, precision)
         opt.history.append(opt.log_evidence)
         opt.iterations += 1
         if groups is None:
@@ -171,7 +161,7 @@ def evolve(
             opt.converged = True
             break
         if warm_up <= it < n_iter - 1:
-            update(model, opt, lin, precision, groups, step)
+            update(model, opt, term, precision, groups, step)
     if best is None:
         return opt
     best.iterations, best.history, best.converged = opt.iterations, opt.history, opt.converged
@@ -185,7 +175,7 @@ def _better(opt: Optimum, best: Optimum, top: float, tol: float) -> bool:
     return smaller or opt.log_evidence > best.log_evidence + tol
 
 
-def remove_neurons(
+def remove_units(
     model: Model,
     opt: Optimum,
     n_iter: int,
@@ -193,16 +183,16 @@ def remove_neurons(
     step: float = 0.5,
     tol: float = 0.05,
 ) -> Optimum:
-    """Try to remove hidden neurons one by one; the smaller net stays if its evidence is no lower.
+    """Try to remove units one by one; the smaller model stays if its evidence is no lower.
 
-    Neurons are tried in the order of their linearised `removal_gain`, and unlike in
-    `prune_neurons` the smaller net is converged before it is judged.
+    Units (hidden neurons of a network, else parameters) are tried in the order of their linearised
+    `removal_gain`, and unlike in `prune_units` the smaller model is converged before it is judged.
     """
     improved = True
-    while improved and len(opt.sizes) > 2:
+    while improved and model.units():
         improved = False
-        precision = Linearised(model, opt).precision(opt)
-        moves: Sequence[tuple[float, Array]] = neuron_moves(model, opt, precision)
+        precision = log_evidence(model, opt)[1]
+        moves: Sequence[tuple[float, Array]] = unit_moves(model, opt, precision)
         for _, dead in moves[:max_tries]:
             new = opt.without(dead)
             if not len(new.active):

@@ -1,0 +1,354 @@
+"""What the Laplace engine needs of a model, and its three kinds: network, JAX model, density.
+
+A model gives the data term, the negative log-likelihood, around a point: its value, its gradient
+and its Gauss–Newton curvature in the parameters that are not pruned. Arrays follow the engine's
+layout: outputs (K p, n) for K targets with p outputs each, one column per observation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from sbnn.evidence.laplace.known_priors import KnownPriors
+from sbnn.evidence.laplace.layout import (
+    Array,
+    FlatLayout,
+    Layout,
+    Pass,
+    backward_pass,
+    forward_pass,
+    layer_groups,
+)
+from sbnn.evidence.laplace.precision import Precision
+from sbnn.likelihoods import Gaussian, Likelihood
+from sbnn.priors import Hyperprior
+from sbnn.problems.network import Network
+
+
+class DataTerm(Protocol):
+    """The data term at one point: value, gradient and curvature of the active parameters."""
+
+    @property
+    def without_effect(self) -> Array:
+        """Parameters whose Jacobian is zero, (d_active,)."""
+        ...
+
+    def misfit(self, noise: Array) -> float:
+        """Negative log-likelihood, without `Model.normaliser`."""
+        ...
+
+    def gradient(self, noise: Array) -> Array:
+        """Gradient of the log-likelihood, (d_active,)."""
+        ...
+
+    def weighted(self, noise: Array) -> tuple[Array, Array | None]:
+        """J̃ᵀ with Λ = J̃ᵀJ̃, and Λ itself where it is known already (d ≤ n)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(ABC):
+    """Data, predictions, likelihood and priors: what stays fixed while an optimum is sought.
+
+    Attributes
+    ----------
+    hyperprior : Hyperprior
+        Of the ARD precisions.
+    known_priors : KnownPriors, optional
+        Priors of the parameters without ARD.
+    """
+
+    hyperprior: Hyperprior = field(default_factory=Hyperprior)
+    known_priors: KnownPriors | None = None
+
+    likelihood: ClassVar[Likelihood | None] = None
+    activation: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Number of targets and of observations of each; (0, 0) without observations."""
+
+    @abstractmethod
+    def layout(self) -> Layout | FlatLayout:
+        """All parameters active."""
+
+    @abstractmethod
+    def start(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """A random start: φ, log α, and the parameters of the likelihood."""
+
+    @abstractmethod
+    def evaluate(self, phi: Array, layout: Any) -> Any:
+        """Outputs at φ, as `misfit` and `data_term` take them."""
+
+    @abstractmethod
+    def misfit(self, outputs: Any, noise: Array) -> float:
+        """Negative log-likelihood of some outputs, without `normaliser`."""
+
+    @abstractmethod
+    def data_term(self, outputs: Any, phi: Array, layout: Any) -> DataTerm:
+        """The data term where `outputs` were evaluated."""
+
+    @abstractmethod
+    def mark(self, phi: Array, layout: Any, noise: Array) -> Array:
+        """Numbers that are the same for all symmetric images of an optimum, and only for them."""
+
+    @abstractmethod
+    def units(self) -> list[Array]:
+        """Parameters that can be pruned as one."""
+
+    def groups(self) -> Array | None:
+        """Group numbers of parameters that share one α in the first stage, (d,)."""
+        return None
+
+    def rows(self, index: Array) -> Model:
+        """The same model on a subset of the observations, where that is possible."""
+        return self
+
+    def single(self) -> Model:
+        """The same model in single precision, where that pays."""
+        return self
+
+    def normaliser(self, noise: Array) -> float:
+        """What `misfit` leaves out."""
+        return 0.0
+
+    def updated_noise(self, term: Any, noise: Array, gamma: Array, precision: Precision) -> Array:
+        """Parameters of the likelihood, re-estimated."""
+        return noise
+
+    def loo_log_density(self, phi: Array, layout: Any, noise: Array, precision: Precision) -> Array:
+        """Leave-one-out log predictive density of each row in the linearised model, (n,)."""
+        raise TypeError("A model without observations has no leave-one-out densities.")
+
+
+FEW_INPUTS, STEEP = 3, 12.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionModel(Model):
+    """Observations and a likelihood; subclasses add the predictions.
+
+    Attributes
+    ----------
+    y_t : array, shape (K, n)
+    likelihood : Likelihood
+    noise : array or None
+        Known parameters of the likelihood, (K, q) or (K, n, q); None infers them by the evidence.
+    """
+
+    y_t: Array
+    likelihood: Likelihood = field(default_factory=Gaussian)  # type: ignore[misc]
+    noise: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.y_t.shape  # type: ignore[return-value]
+
+    def split(self, f_t: Array) -> Array:
+        """(K p, n) → (K, n, p), as the likelihood takes it."""
+        k, n = self.y_t.shape
+        return f_t.reshape(k, -1, n).transpose(0, 2, 1)
+
+    def misfit(self, outputs: Any, noise: Array) -> float:
+        return self.likelihood.misfit(self.y_t, self.split(outputs.output), per_row(noise))
+
+    def normaliser(self, noise: Array) -> float:
+        return self.likelihood.normaliser(noise, self.y_t.shape[1])
+
+    def mark(self, phi: Array, layout: Any, noise: Array) -> Array:
+        """Predictions in units of the noise: the same for all symmetric images of an optimum."""
+        f = self.split(self.evaluate(phi, layout).output)
+        return f * np.sqrt(self.likelihood.information(f, per_row(noise)))
+
+    def initial_noise(self) -> Array:
+        """Known or started from the data, (K, q) or (K, n, q)."""
+        if self.noise is not None:
+            return self.noise
+        return np.array([self.likelihood.start(y) for y in self.y_t])
+
+    def data_term(self, outputs: Any, phi: Array, layout: Any) -> RegressionTerm:
+        return RegressionTerm(self, outputs.output, self.jacobian(outputs, phi, layout))
+
+    @abstractmethod
+    def jacobian(self, outputs: Any, phi: Array, layout: Any) -> Array:
+        """∂f/∂φ of the active parameters, (d_active, K p, n)."""
+
+    def loo_log_density(self, phi: Array, layout: Any, noise: Array, precision: Precision) -> Array:
+        """Leave-one-out log predictive density of each row in the linearised model, (n,).
+
+        Without row i, its outputs are normal with variance v/(1 − vW) and mean f − g v/(1 − vW),
+        where v = J H⁻¹Jᵀ, W is the information and g the score of the row; outputs one by one. For
+        Gaussian noise: residual r/(1 − h), variance σ²/(1 − h), with the leverage h = vW.
+        """
+        term = self.data_term(self.evaluate(phi, layout), phi, layout)
+        theta, f = per_row(noise), self.split(term.f_t)
+        variance = self.split(precision.variance(term.flat).reshape(term.f_t.shape))
+        kept = 1.0 - np.clip(variance * self.likelihood.information(f, theta), 0.0, 0.99)
+        variance = variance / kept
+        f = f - variance * self.likelihood.score(self.y_t, f, theta)
+        one = np.ones((1, *f.shape[:-1]))
+        predictive = self.likelihood.predictive(one, f[None], variance[None], theta[None])
+        return predictive.log_density(self.y_t).sum(axis=0)
+
+    def updated_noise(
+        self, term: RegressionTerm, noise: Array, gamma: Array, precision: Precision
+    ) -> Array:
+        """Parameters of the likelihood, target by target, from `Likelihood.update`."""
+        if self.noise is not None or not noise.size:
+            return noise
+        k, n = self.y_t.shape
+        f = self.split(term.f_t).astype(float, copy=False)
+        if self.likelihood.needs_row_variances or k > 1:
+            variance = self.split(precision.variance(term.flat).reshape(term.f_t.shape))
+        else:  # Σ J H⁻¹Jᵀ W = Σγ: spread over the rows, it is all that the update sees
+            weight = self.likelihood.information(f[:1, :1], per_row(noise))[0, 0]
+            variance = np.full_like(f, gamma.sum() / (n * weight))
+        y = self.y_t.astype(float, copy=False)
+        new = [self.likelihood.update(y[i], f[i], noise[i], variance[i]) for i in range(k)]
+        return noise + np.clip(np.array(new) - noise, -0.5, 0.5)
+
+
+def per_row(noise: Array) -> Array:
+    """(K, q) → (K, 1, q); (K, n, q) stays."""
+    return noise[:, None] if noise.ndim == 2 else noise
+
+
+class RegressionTerm:
+    """Residuals and Jacobian at a point, with Gram matrices that survive changes of the noise."""
+
+    def __init__(self, model: RegressionModel, f_t: Array, jac: Array):
+        self.likelihood, self.y_t, self.f_t, self.jac = model.likelihood, model.y_t, f_t, jac
+        self.f = model.split(f_t)
+        d, n_out, n = jac.shape
+        self.primal = d <= n_out * n
+        self.grams: list[Array] = []
+        self._weighted: tuple[Array, tuple[Array, Array | None]] | None = None
+        per_observation = model.noise is not None and model.noise.ndim == 3
+        if self.primal and model.likelihood.constant_information and not per_observation:
+            self.grams = [(jac[:, o] @ jac[:, o].T).astype(float, copy=False) for o in range(n_out)]
+
+    def misfit(self, noise: Array) -> float:
+        return self.likelihood.misfit(self.y_t, self.f, per_row(noise))
+
+    def gradient(self, noise: Array) -> Array:
+        score = self.likelihood.score(self.y_t, self.f, per_row(noise))
+        score_t = score.transpose(0, 2, 1).reshape(self.f_t.shape)
+        return self.flat @ score_t.astype(self.jac.dtype, copy=False).ravel()
+
+    @property
+    def without_effect(self) -> Array:
+        return np.asarray(~self.jac.any(axis=(1, 2)))
+
+    @property
+    def flat(self) -> Array:
+        """Jᵀ with outputs and observations in one axis, (d, K p n)."""
+        d, n_out, n = self.jac.shape
+        return self.jac.reshape(d, n_out * n)
+
+    def weights(self, noise: Array) -> Array:
+        """Fisher information of the outputs, (K p, n), or (K p, 1) where all rows have the same."""
+        same = bool(self.grams)
+        f = self.f[:, :1] if same else self.f
+        found = self.likelihood.information(f, per_row(noise))
+        return np.broadcast_to(found, f.shape).transpose(0, 2, 1).reshape(len(self.f_t), -1)
+
+    def weighted(self, noise: Array) -> tuple[Array, Array | None]:
+        """J̃ᵀ and J̃ᵀJ̃; J̃ᵀ itself is only formed where it is needed."""
+        if self._weighted is None or self._weighted[0] is not noise:
+            self._weighted = (noise, self._weigh(noise))
+        return self._weighted[1]
+
+    def _weigh(self, noise: Array) -> tuple[Array, Array | None]:
+        weights = self.weights(noise)
+        if self.grams:
+            gram = sum(w[0] * g for w, g in zip(weights, self.grams))
+            return self.flat, np.asarray(gram)
+        scaled = self.jac * np.sqrt(weights).astype(self.jac.dtype)
+        scaled = scaled.reshape(self.flat.shape)
+        return scaled, (scaled @ scaled.T).astype(float) if self.primal else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkModel(RegressionModel):
+    """A network with its closed-form Jacobian, in NumPy.
+
+    Attributes
+    ----------
+    x_t : array, shape (n_in, n)
+    sizes : tuple of int
+        (n_in, hidden…, K p).
+    activation : str
+    x_scale, y_scale : array or None
+        Spreads that random starts are adapted to; None for standardised data.
+    """
+
+    x_t: Array
+    sizes: tuple[int, ...]
+    activation: str = "tanh"  # type: ignore[misc]
+    x_scale: Array | None = None
+    y_scale: Array | None = None
+
+    def layout(self) -> Layout:
+        return Layout(self.sizes)
+
+    def groups(self) -> Array:
+        return layer_groups(self.sizes)
+
+    def units(self) -> list[Array]:
+        return [neuron.members for neuron in Network(self.sizes).neurons()]
+
+    def rows(self, index: Array) -> NetworkModel:
+        """The same model on a subset of the observations."""
+        x_t, y_t = self.x_t[:, index], self.y_t[:, index]
+        noise = self.noise
+        if noise is not None and noise.ndim == 3:
+            noise = noise[:, index]
+        return replace(
+            self, x_t=np.ascontiguousarray(x_t), y_t=np.ascontiguousarray(y_t), noise=noise
+        )
+
+    def single(self) -> NetworkModel:
+        """The same model with data, Jacobians and Gram matrices in single precision."""
+        return replace(self, x_t=self.x_t.astype(np.float32), y_t=self.y_t.astype(np.float32))
+
+    def evaluate(self, phi: Array, layout: Layout) -> Pass:
+        return forward_pass(phi, self.x_t, layout, self.activation)
+
+    def jacobian(self, outputs: Pass, phi: Array, layout: Layout) -> Array:
+        return backward_pass(outputs, layout, self.activation)
+
+    def start(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """A random start: W ~ N(0, 1/n_in), b ~ N(0, 1), α to match.
+
+        With few inputs every second start is steeper: its first layer bends up to `STEEP` times as
+        often over the data. A smooth start does not find its way to a function with many bends.
+        """
+        phi_parts, alpha_parts = [], []
+        for n_in, width in zip(self.sizes[:-1], self.sizes[1:]):
+            phi_parts += [
+                rng.standard_normal(n_in * width) / np.sqrt(n_in), rng.standard_normal(width)
+            ]  # fmt: skip
+            alpha_parts += [np.full(n_in * width, np.log(n_in)), np.zeros(width)]
+        if self.sizes[0] <= FEW_INPUTS and len(self.sizes) > 2 and rng.random() < 0.5:
+            steepness = np.exp(rng.uniform(0.0, np.log(STEEP)))
+            for k in (0, 1):
+                phi_parts[k] *= steepness
+                alpha_parts[k] -= 2.0 * np.log(steepness)
+        if self.x_scale is not None:
+            unit = np.tile(self.x_scale, self.sizes[1])
+            phi_parts[0], alpha_parts[0] = phi_parts[0] / unit, alpha_parts[0] + 2 * np.log(unit)
+        if self.y_scale is not None:
+            unit = np.repeat(self.y_scale, self.sizes[-2])
+            phi_parts[-2], alpha_parts[-2] = (
+                phi_parts[-2] * unit,
+                alpha_parts[-2] - 2 * np.log(unit),
+            )
+            alpha_parts[-1] = alpha_parts[-1] - 2 * np.log(self.y_scale)
+        phi_parts[-1][:] = 0.0
+        phi, log_alpha = np.concatenate(phi_parts), np.concatenate(alpha_parts)
+        return phi, log_alpha, self.initial_noise()

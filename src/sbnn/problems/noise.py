@@ -1,0 +1,97 @@
+"""Parameters of the noise: known standard deviations, names and priors of inferred ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sbnn.likelihoods import Gaussian, Likelihood
+from sbnn.priors import KnownPrior
+
+
+def check_noise_std(noise_std: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Known standard deviations as given: (), (n_targets,), or one per observation.
+
+    Parameters
+    ----------
+    noise_std : float or array
+        One number, one per target, or one per observation.
+    shape : tuple of int
+        Shape of y: (n,) or (n, n_targets).
+
+    Returns
+    -------
+    ndarray
+        Broadcasts to `shape`.
+    """
+    try:
+        sigma = np.asarray(noise_std, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`noise_std` must be numeric; got {noise_std!r}.") from None
+    one_target = len(shape) == 2 and shape[1] == 1
+    if one_target and sigma.shape == (shape[0],) and sigma.size > 1:
+        sigma = sigma[:, None]
+    try:
+        np.broadcast_to(sigma, shape)
+    except ValueError:
+        raise ValueError(
+            "`noise_std` must be one number, one per output (the last axis of y) or one per "
+            f"observation; got shape {sigma.shape} for y of shape {shape}."
+        ) from None
+    if not (np.isfinite(sigma).all() and (sigma > 0).all()):
+        raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
+    return sigma
+
+
+def require_gaussian(likelihood: Likelihood) -> None:
+    """Known standard deviations belong to Gaussian noise."""
+    if likelihood != Gaussian():
+        raise ValueError(
+            "`noise_std` gives the standard deviation of Gaussian noise; leave it out, or use "
+            f"noise='constant', not {type(likelihood).__name__}."
+        )
+
+
+def noise_names(likelihood: Likelihood, n_targets: int) -> list[str]:
+    """Names of the likelihood's parameters, target by target: ``log_sigma`` or ``log_sigma[2]``."""
+    if n_targets == 1:
+        return list(likelihood.parameters)
+    return [f"{name}[{k}]" for k in range(1, n_targets + 1) for name in likelihood.parameters]
+
+
+def noise_priors(
+    likelihood: Likelihood,
+    y: np.ndarray,
+    priors: Mapping[str, KnownPrior],
+    noise_prior: KnownPrior | None,
+    taken: Sequence[str] = (),
+) -> tuple[list[str], dict[str, KnownPrior]]:
+    """Names of the inferred noise, and `priors` with theirs added where missing.
+
+    Parameters
+    ----------
+    y : ndarray, shape (n, n_targets)
+    noise_prior : prior, optional
+        Replaces the default prior of the first parameter of every target.
+    taken : sequence of str
+        Names of the model's own parameters.
+    """
+    names = noise_names(likelihood, y.shape[1])
+    if clash := sorted(set(names) & set(taken)):
+        raise ValueError(
+            f"{clash[0]!r} is the name of the inferred noise; call your parameter something else, "
+            "or give `noise_std`."
+        )
+    out = dict(priors)
+    for k, column in enumerate(y.T):
+        own = names[k * len(likelihood.parameters) : (k + 1) * len(likelihood.parameters)]
+        for j, name in enumerate(own):
+            if any(name == key or name.startswith(f"{key}[") for key in priors):
+                continue
+            if noise_prior is not None and j == 0:
+                out[name] = noise_prior
+            else:
+                out[name] = likelihood.priors(column)[j]
+    return names, out
