@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from closed_forms import SIGMA, linear
 from helpers import keys, rng
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 
 import sbnn
@@ -16,7 +16,6 @@ from sbnn.evidence import closed_form as evidence
 from sbnn.evidence.laplace.fit import fit_fixed
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
 from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of, resting_log_alpha
-from sbnn.evidence.newton import maximise
 from sbnn.methods import _laplace as laplace_methods
 from sbnn.priors import Hyperprior, Normal, Uniform
 
@@ -133,10 +132,11 @@ def test_laplace_nsbl_finds_the_sparse_optimum_for_nine_of_ten_keys():
 def test_a_model_that_is_no_network_works_too():
     problem, mixture = linear()
     result = sbnn.laplace_nsbl(problem, key=keys(1)[0], n_starts=3, n_particles=4000)
-    best = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
-    without = evidence.log_evidence(np.r_[best.log_alpha[:2], 60.0], mixture, problem.ard)
-    assert np.isclose(result.log_evidence, without, atol=0.01)
-    np.testing.assert_allclose(result.log_alpha[:2], best.log_alpha[:2], atol=0.02)
+    # With α₃ = ∞ the best of the others, by a general optimiser.
+    loss = lambda a: -evidence.log_evidence(np.r_[a, 60.0], mixture, problem.ard)
+    best = minimize(loss, np.zeros(2), tol=1e-10)
+    assert np.isclose(result.log_evidence, -best.fun, atol=0.01)
+    np.testing.assert_allclose(result.log_alpha[:2], best.x, atol=0.02)
     assert result.log_alpha[2] == np.inf
     pruned = np.where(np.isinf(result.log_alpha), 60.0, result.log_alpha)
     gamma = evidence.relevance(pruned, mixture, problem.ard).weighted
