@@ -138,7 +138,7 @@ def test_a_model_that_is_no_network_works_too():
     assert np.isclose(result.log_evidence, -best.fun, atol=0.01)
     np.testing.assert_allclose(result.log_alpha[:2], best.x, atol=0.02)
     assert result.log_alpha[2] == np.inf
-    pruned = np.where(np.isinf(result.log_alpha), 60.0, result.log_alpha)
+    pruned = np.where(np.isinf(result.log_alpha), 25.0, result.log_alpha)
     gamma = evidence.relevance(pruned, mixture, problem.ard).weighted
     np.testing.assert_allclose(result.relevance, gamma, atol=1e-8)
     at = evidence.posterior(pruned, mixture, problem.ard)
