@@ -51,7 +51,7 @@ def boxcar(n: int = 50, noise_std: float = 0.5, seed: int = 0) -> Dataset:
     ((50,), (50,))
     """
 
-    def truth(x):
+    def truth(x: np.ndarray) -> np.ndarray:
         return 2 * np.tanh(5 * x + 5) + 2 * np.tanh(-5 * x + 5)
 
     return _observe(np.linspace(-3.0, 3.0, n), truth, noise_std, seed)

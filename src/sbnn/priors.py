@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn._core.arrays import Array
 from sbnn._core.keys import derive_key, generator
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -42,11 +43,13 @@ class Uniform:
             )
 
     @staticmethod
-    def log_density(x, low, high):
+    def log_density(x: Array, low: Array, high: Array) -> Array:
         return jnp.where((x >= low) & (x <= high), -jnp.log(high - low), -jnp.inf)
 
     @staticmethod
-    def sample(rng, shape, low, high):
+    def sample(
+        rng: np.random.Generator, shape: tuple[int, ...], low: Array, high: Array
+    ) -> np.ndarray:
         return rng.uniform(low, high, shape)
 
     @property
@@ -66,11 +69,13 @@ class Normal:
         _positive("Normal", "std", self.std)
 
     @staticmethod
-    def log_density(x, mean, std):
+    def log_density(x: Array, mean: Array, std: Array) -> Array:
         return -0.5 * ((x - mean) / std) ** 2 - jnp.log(std) - 0.5 * _LOG_2PI
 
     @staticmethod
-    def sample(rng, shape, mean, std):
+    def sample(
+        rng: np.random.Generator, shape: tuple[int, ...], mean: Array, std: Array
+    ) -> np.ndarray:
         return rng.normal(mean, std, shape)
 
     @property
@@ -90,12 +95,14 @@ class LogNormal:
         _positive("LogNormal", "std", self.std)
 
     @staticmethod
-    def log_density(x, mean, std):
+    def log_density(x: Array, mean: Array, std: Array) -> Array:
         log_x = jnp.log(jnp.where(x > 0, x, 1.0))
         return jnp.where(x > 0, Normal.log_density(log_x, mean, std) - log_x, -jnp.inf)
 
     @staticmethod
-    def sample(rng, shape, mean, std):
+    def sample(
+        rng: np.random.Generator, shape: tuple[int, ...], mean: Array, std: Array
+    ) -> np.ndarray:
         return rng.lognormal(mean, std, shape)
 
     @property
@@ -113,11 +120,11 @@ class HalfNormal:
         _positive("HalfNormal", "std", self.std)
 
     @staticmethod
-    def log_density(x, std):
+    def log_density(x: Array, std: Array) -> Array:
         return jnp.where(x >= 0, Normal.log_density(x, 0.0, std) + math.log(2.0), -jnp.inf)
 
     @staticmethod
-    def sample(rng, shape, std):
+    def sample(rng: np.random.Generator, shape: tuple[int, ...], std: Array) -> np.ndarray:
         return np.abs(rng.normal(0.0, std, shape))
 
     @property
@@ -163,7 +170,7 @@ class Hyperprior:
             if not (np.isfinite(value) and value >= 0):
                 raise ValueError(f"Hyperprior needs a finite `{name}` ≥ 0; got {value}.")
 
-    def log_density(self, log_alpha):
+    def log_density(self, log_alpha: np.ndarray) -> np.ndarray:
         """Unnormalised log density of log α, summed over the last axis."""
         log_alpha = np.asarray(log_alpha)
         return (self.shape * log_alpha - self.rate * np.exp(log_alpha)).sum(axis=-1)
@@ -196,7 +203,9 @@ class JointPrior:
         return cls(groups, len(priors))
 
     @classmethod
-    def replace_ard(cls, priors: Sequence[KnownPrior], ard: np.ndarray, log_alpha) -> JointPrior:
+    def replace_ard(
+        cls, priors: Sequence[KnownPrior], ard: np.ndarray, log_alpha: np.ndarray
+    ) -> JointPrior:
         """The hybrid prior at given α: N(0, 1/α) where `ard`, the known priors elsewhere."""
         std = np.exp(-0.5 * np.asarray(log_alpha, dtype=float))
         where = np.flatnonzero(ard)
@@ -205,7 +214,7 @@ class JointPrior:
         groups = [(kind, elsewhere[at], numbers) for kind, at, numbers in known.groups]
         return cls([*groups, (Normal, where, (np.zeros(len(where)), std))], len(priors))
 
-    def log_density(self, phi):
+    def log_density(self, phi: Array) -> Array:
         """Log density of φ, shape (…, n) → (…)."""
         total = jnp.zeros(phi.shape[:-1])
         for kind, where, numbers in self.groups:
@@ -213,7 +222,7 @@ class JointPrior:
             total = total + density(phi[..., where], *numbers).sum(axis=-1)
         return total
 
-    def sample(self, key, n: int) -> np.ndarray:
+    def sample(self, key: Any, n: int) -> np.ndarray:
         """n independent draws, shape (n, self.n)."""
         out = np.zeros((n, self.n))
         for i, (kind, where, numbers) in enumerate(self.groups):
@@ -232,12 +241,12 @@ class JointPrior:
                 out[i] = (kind, tuple(float(column[k]) for column in numbers))
         return out
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> tuple[Any, Any]:
         numbers = tuple(g[2] for g in self.groups)
         return numbers, (tuple((g[0], tuple(g[1].tolist())) for g in self.groups), self.n)
 
     @classmethod
-    def tree_unflatten(cls, structure, numbers):
+    def tree_unflatten(cls, structure: Any, numbers: Any) -> JointPrior:
         kinds, n = structure
         return cls([(k, np.array(at, int), v) for (k, at), v in zip(kinds, numbers)], n)
 

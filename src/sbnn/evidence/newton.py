@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -114,7 +114,7 @@ def multistart(
     ard: np.ndarray,
     hyperprior: Hyperprior,
     symmetry: Symmetry | None = None,
-    **options,
+    **options: Any,
 ) -> list[Optimum]:
     """All distinct optima reached from the starts, best objective first."""
     found = [maximise(start, mixture, ard, hyperprior, **options) for start in starts]

@@ -98,7 +98,9 @@ def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: f
     return Pruned(names, gone, phi, network, small, np.concatenate([small_phi, extra], axis=1))
 
 
-def _smaller_problem(problem: NetworkProblem, network: Network, gone) -> NetworkProblem:
+def _smaller_problem(
+    problem: NetworkProblem, network: Network, gone: tuple[tuple[int, int], ...]
+) -> NetworkProblem:
     """The problem of the smaller network; what is left keeps its prior."""
     old = problem.network
     kept = [np.arange(old.n_inputs)]

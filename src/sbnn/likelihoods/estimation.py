@@ -147,8 +147,8 @@ class IntegratedPredictive:
 
     def rescaled(self, scale: ArrayLike, shift: ArrayLike = 0.0) -> IntegratedPredictive:
         """The distribution of scale · y + shift."""
-        scale = np.asarray(scale)
-        return replace(self, scale=self.scale * scale, shift=self.shift * scale + shift)
+        factor, offset = np.asarray(scale, dtype=float), np.asarray(shift, dtype=float)
+        return replace(self, scale=self.scale * factor, shift=self.shift * factor + offset)
 
     def _standard(self, y: ArrayLike) -> np.ndarray:
         return (np.asarray(y, dtype=float) - self.shift) / self.scale

@@ -92,7 +92,7 @@ def traced_shape(
     """
     traced = False
 
-    def watched(theta):
+    def watched(theta: Any) -> Any:
         nonlocal traced
         out = model(theta)
         traced = isinstance(out, jax.core.Tracer)
@@ -181,7 +181,7 @@ def shape_of(model: Callable, n: int) -> tuple[int, ...]:
     return jax.eval_shape(model, jax.ShapeDtypeStruct((n,), jnp.float64)).shape
 
 
-def check_observations(y) -> np.ndarray:
+def check_observations(y: Any) -> np.ndarray:
     """y as a finite array of one or two dimensions, or an error that says why not."""
     if np.ma.is_masked(y):
         raise ValueError(

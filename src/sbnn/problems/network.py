@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sbnn._core.arrays import Array
 from sbnn._core.float64 import float64
 from sbnn.problems.activations import ACTIVATIONS
 
@@ -120,7 +123,7 @@ class Network:
     def labels(self) -> tuple[str, ...]:
         r"""LaTeX labels in the study's notation: $W^{[1]}_{21}$, $b^{[1]}_{2}$, …"""
 
-        def subscript(j, i):
+        def subscript(j: int, i: int) -> str:
             return f"{j}{i}" if max(j, i) < 10 else f"{j},{i}"
 
         return tuple(
@@ -130,7 +133,7 @@ class Network:
             for kind, layer, j, i in self._entries
         )
 
-    def unflatten(self, phi) -> list[tuple]:
+    def unflatten(self, phi: Array) -> list[tuple[Array, Array]]:
         """φ of shape (…, n_parameters) → [(W[1], b[1]), …] with W[l] of shape (…, n_out, n_in)."""
         shapes = itertools.pairwise(self.sizes)
         return [
@@ -138,7 +141,7 @@ class Network:
             for (n_in, n_out), (w, b) in zip(shapes, self.slices)
         ]
 
-    def flatten(self, layers) -> np.ndarray:
+    def flatten(self, layers: Sequence[tuple[Array, Array]]) -> np.ndarray:
         """[(W[1], b[1]), …] → φ, the inverse of `unflatten`."""
         parts = []
         for weights, biases in layers:
@@ -146,7 +149,7 @@ class Network:
             parts += [weights.reshape(*biases.shape[:-1], -1), biases]
         return np.concatenate(parts, axis=-1)
 
-    def forward(self, phi, x):
+    def forward(self, phi: Array, x: Array) -> Array:
         """Outputs for one parameter vector: (n_parameters,), (n, n_inputs) → (n, n_outputs)."""
         activation = ACTIVATIONS[self.activation].value
         hidden = x.T
@@ -155,7 +158,7 @@ class Network:
             hidden = activation(_affine(weights, hidden, biases))
         return _affine(last_weights, hidden, last_biases).T
 
-    def forward_row(self, columns, inputs):
+    def forward_row(self, columns: Array, inputs: Array) -> Array:
         """Outputs at one row of data for many φ: (n_parameters, n), (n_inputs,) → (n_outputs, n).
 
         The parameter vectors are the fast axis, which a CPU's vector units like best.
@@ -180,7 +183,7 @@ class Network:
         ]
 
 
-def _affine(weights, hidden, biases):
+def _affine(weights: Array, hidden: Array, biases: Array) -> Array:
     # A matrix product over a handful of neurons is slower than a fused sum on a CPU, and its
     # rounding depends on the batch; from eight inputs on the product wins.
     if weights.shape[-1] < 8:
@@ -190,7 +193,7 @@ def _affine(weights, hidden, biases):
 
 
 @functools.partial(jax.jit, static_argnames="network")
-def _forward_all(network: Network, phi, x):
+def _forward_all(network: Network, phi: Array, x: Array) -> Array:
     return jax.lax.map(lambda p: network.forward(p, x), phi, batch_size=64)
 
 
@@ -203,7 +206,7 @@ def push_forward(network: Network, phi: np.ndarray, x: np.ndarray) -> np.ndarray
     return np.asarray(_forward_all(network, phi[:, : network.n_parameters], x))
 
 
-def check_inputs(network: Network, x) -> np.ndarray:
+def check_inputs(network: Network, x: ArrayLike) -> np.ndarray:
     """x as (m, n_inputs), finite."""
     x = np.asarray(x, dtype=float)
     if x.ndim == 0:

@@ -143,8 +143,8 @@ class NetworkProblem(Problem):
 
 
 def network_problem(
-    X,
-    y,
+    X: Any,
+    y: Any,
     hidden_layer_sizes: Sequence[int] = (3,),
     activation: str = "tanh",
     noise_std: Any = None,
@@ -205,7 +205,7 @@ def network_problem(
     return NetworkProblem(network, x, targets, likelihood, sigma, priors, ard, bound, noise_prior)
 
 
-def check_data(X, y) -> tuple[np.ndarray, np.ndarray]:
+def check_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """X as (n, n_features) and y as (n, n_outputs), both finite, or an error that says why not."""
     arrays = []
     for name, values in (("X", X), ("y", y)):
@@ -305,7 +305,7 @@ def _rapid_log_likelihood(
     return log_likelihood
 
 
-def _text_column(values) -> str:
+def _text_column(values: Any) -> str:
     """The first column of a data frame that holds no numbers, for a message."""
     for name in getattr(values, "columns", ()):
         try:

@@ -121,7 +121,7 @@ class Problem:
     def from_model(
         cls,
         model: Callable,
-        y,
+        y: Any,
         *,
         names: Sequence[str],
         noise_std: float | Sequence[float] | np.ndarray | None = None,
@@ -174,7 +174,14 @@ class Problem:
         problem.regression = parts.regression
         return problem
 
-    def _set_parameters(self, names, priors, ard, bound, labels) -> None:
+    def _set_parameters(
+        self,
+        names: Sequence[str],
+        priors: Mapping[str, KnownPrior] | None,
+        ard: Sequence[str],
+        bound: float,
+        labels: Sequence[str] | None,
+    ) -> None:
         self.names = tuple(names)
         if not self.names or not all(isinstance(n, str) and n for n in self.names):
             raise ValueError("`names` must hold one non-empty string per parameter.")
@@ -258,7 +265,7 @@ class Problem:
         """Known priors, and the uniform box where ARD: what standard Bayes uses."""
         return self._known_prior
 
-    def prior_at(self, log_alpha) -> JointPrior:
+    def prior_at(self, log_alpha: np.ndarray) -> JointPrior:
         """The hybrid prior p(φ|α): N(0, 1/α) where ARD, known priors elsewhere."""
         return JointPrior.replace_ard(self.priors, self.ard, log_alpha)
 
@@ -276,7 +283,7 @@ class Problem:
         )
 
     @float64
-    def log_likelihood(self, phi) -> np.ndarray:
+    def log_likelihood(self, phi: Any) -> np.ndarray:
         """Log-likelihood of φ, shape (d,) or (n, d); NaN of the user's function shows as −inf."""
         phi = np.asarray(phi, dtype=float)
         batch = np.atleast_2d(phi)
@@ -316,7 +323,7 @@ class Problem:
 
 
 @jax.jit
-def _evaluate(target: Target, phi):
+def _evaluate(target: Target, phi: Any) -> Any:
     return target.evaluate(phi)
 
 

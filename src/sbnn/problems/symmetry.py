@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,9 @@ class Symmetry:
             for h in self.network.sizes[1:-1]
         )
 
-    def _join(self, layers, extra) -> np.ndarray:
+    def _join(
+        self, layers: Sequence[tuple[np.ndarray, np.ndarray]], extra: np.ndarray
+    ) -> np.ndarray:
         """Flatten the layers and put the untouched trailing entries behind them."""
         flat = self.network.flatten(layers)
         tail = np.broadcast_to(extra, (*flat.shape[:-1], self.n_extra))
@@ -68,7 +70,9 @@ class Symmetry:
     def _tail(self) -> np.ndarray:
         return self.network.n_parameters + np.arange(self.n_extra)
 
-    def _element(self, permutations, signs) -> tuple[np.ndarray, np.ndarray]:
+    def _element(
+        self, permutations: Sequence[Sequence[int]], signs: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(index, sign) over φ from one permutation and sign vector per layer of neurons."""
         network = self.network
         position = network.unflatten(np.arange(network.n_parameters))
@@ -170,7 +174,7 @@ class Symmetry:
         return self._join(layers, extra)
 
 
-def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key) -> Symmetry | None:
+def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key: Any) -> Symmetry | None:
     """The part of the group that leaves the prior unchanged too.
 
     Decided from the priors' kinds and numbers, so that a box which is asymmetric by little is seen
@@ -196,7 +200,7 @@ def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key) -> Sym
     return Symmetry(symmetry.network, symmetry.n_extra, permute, flip)
 
 
-def _is_even(kind: Any, numbers: tuple[float, ...], key) -> bool:
+def _is_even(kind: Any, numbers: tuple[float, ...], key: Any) -> bool:
     """Whether a density is the same at x and −x."""
     if kind is Uniform:
         return numbers[0] == -numbers[1]

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from sbnn._core.arrays import Array
 from sbnn.priors import JointPrior
 
 
@@ -32,15 +33,15 @@ class Target:
     log_likelihood: Callable
     rapid: Callable | None = None
 
-    def evaluate(self, phi):
+    def evaluate(self, phi: Array) -> Array:
         """Log-likelihood of each row, −inf wherever the function gave NaN or +inf."""
         return _finite_or_impossible(self.log_likelihood(self.data, phi))
 
-    def evaluate_rapidly(self, phi):
+    def evaluate_rapidly(self, phi: Array) -> Array:
         """The same for walks, which need no derivatives."""
         function = self.log_likelihood if self.rapid is None else self.rapid
         return _finite_or_impossible(function(self.data, phi))
 
 
-def _finite_or_impossible(value):
+def _finite_or_impossible(value: Array) -> Array:
     return jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
