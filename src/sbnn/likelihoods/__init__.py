@@ -7,8 +7,18 @@ load it, so nothing here imports JAX before it is needed.
 from sbnn._core.arrays import namespace
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.gaussian import Gaussian
+from sbnn.likelihoods.student_t import StudentT, VaryingStudentT
+from sbnn.likelihoods.varying import VaryingGaussian
 
-__all__ = ["Gaussian", "Likelihood", "namespace", "resolve"]
+__all__ = [
+    "Gaussian",
+    "Likelihood",
+    "StudentT",
+    "VaryingGaussian",
+    "VaryingStudentT",
+    "namespace",
+    "resolve",
+]
 
 
 def resolve(noise: str | Likelihood) -> Likelihood:

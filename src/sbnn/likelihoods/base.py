@@ -73,6 +73,10 @@ class Likelihood(ABC):
         """Parameters to start an optimisation from, shape (q,)."""
         return np.zeros(len(self.parameters))
 
+    def output_start(self, y: np.ndarray) -> np.ndarray:
+        """Outputs for which an optimisation starts around, of one target, shape (p,)."""
+        return np.zeros(len(self.outputs))
+
     def centre(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Expected value of y given f and θ, shape (…)."""
         return f[..., 0]
@@ -90,7 +94,8 @@ class Likelihood(ABC):
 
     def misfit(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> float:
         """Negative log-likelihood up to what depends on θ alone, a sum over all observations."""
-        return -float(np.sum(self.log_density(y, f, theta)))
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
+            return -float(np.sum(self.log_density(y, f, theta)))
 
     def normaliser(self, theta: np.ndarray, n_rows: int) -> float:
         """What `misfit` leaves out, for θ of shape (n_targets, q) or (n_targets, n_rows, q)."""

@@ -349,6 +349,6 @@ class NetworkModel(RegressionModel):
                 alpha_parts[-2] - 2 * np.log(unit),
             )
             alpha_parts[-1] = alpha_parts[-1] - 2 * np.log(self.y_scale)
-        phi_parts[-1][:] = 0.0
+        phi_parts[-1] = np.concatenate([self.likelihood.output_start(y) for y in self.y_t])
         phi, log_alpha = np.concatenate(phi_parts), np.concatenate(alpha_parts)
         return phi, log_alpha, self.initial_noise()

@@ -43,7 +43,7 @@ def model_of(problem: Problem, hyperprior: Hyperprior) -> Model:
         sizes=problem.network.sizes,
         activation=problem.network.activation,
         x_scale=_positive(regression.inputs.std(axis=0)),
-        y_scale=np.repeat(_positive(regression.y.std(axis=0)), len(likelihood.outputs)),
+        y_scale=_output_scale(regression),
     )  # fmt: skip
 
 
@@ -55,6 +55,13 @@ def box_log_alpha(problem: Problem) -> np.ndarray:
 
 def _positive(spread: Array) -> Array:
     return np.where(spread > 0, spread, 1.0)
+
+
+def _output_scale(regression: Regression) -> Array:
+    """Spread of every output: that of y for the centre, one for logarithms."""
+    scale = np.ones((regression.y.shape[1], len(regression.likelihood.outputs)))
+    scale[:, 0] = _positive(regression.y.std(axis=0))
+    return scale.ravel()
 
 
 def _known_noise(regression: Regression) -> Array | None:

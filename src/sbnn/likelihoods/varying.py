@@ -1,0 +1,56 @@
+"""Gaussian noise whose standard deviation varies with the inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from sbnn._core.arrays import Array, namespace
+from sbnn.likelihoods.base import Likelihood
+from sbnn.likelihoods.gaussian import LOG_2PI, Gaussian
+
+
+@dataclass(frozen=True)
+class VaryingGaussian(Likelihood):
+    """y ~ N(f₁, exp(2 f₂)): log σ is a second output of the model.
+
+    With ARD weights, constant noise is the special case in which all weights into f₂ are pruned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sbnn.likelihoods import VaryingGaussian
+    >>> VaryingGaussian().information(np.zeros(2), np.zeros(0)).tolist()
+    [1.0, 2.0]
+    """
+
+    outputs = ("mean", "log_sigma")
+
+    def log_density(self, y: Array, f: Array, theta: Array) -> Array:
+        z = (y - f[..., 0]) * namespace(y, f).exp(-f[..., 1])
+        return -0.5 * z**2 - f[..., 1] - 0.5 * LOG_2PI
+
+    def information(self, f: Array, theta: Array) -> Array:
+        """(1/σ², 2)."""
+        xp = namespace(f)
+        first = xp.exp(-2.0 * f[..., 1])
+        return xp.stack([first, xp.full_like(first, 2.0)], axis=-1)
+
+    def score(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        z = (y - f[..., 0]) * np.exp(-f[..., 1])
+        return np.stack([z * np.exp(-f[..., 1]), z**2 - 1.0], axis=-1)
+
+    def std(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return np.exp(f[..., 1])
+
+    def sample(self, rng: np.random.Generator, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return f[..., 0] + np.exp(f[..., 1]) * rng.normal(size=f.shape[:-1])
+
+    def cdf(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return special.ndtr((y - f[..., 0]) * np.exp(-f[..., 1]))
+
+    def output_start(self, y: np.ndarray) -> np.ndarray:
+        """σ² a tenth of the variance of y."""
+        return np.array([0.0, *Gaussian().start(y)])
