@@ -96,7 +96,7 @@ def test_the_update_finds_the_parameters_of_simulated_data(likelihood):
     f = np.repeat(f, 20_000, axis=0)
     y = likelihood.sample(rng(213), f, theta)
     found = theta + 0.5
-    for _ in range(3):
+    for _ in range(20):
         found = likelihood.update(y, f, found, np.zeros_like(f))
     gain = likelihood.log_likelihood(y, f, found) - likelihood.log_likelihood(y, f, theta)
     assert -0.5 < gain < 8.0  # twice the gain is χ² with at most two degrees of freedom

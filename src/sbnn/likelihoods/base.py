@@ -137,15 +137,16 @@ class Likelihood(ABC):
     def update(
         self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
     ) -> np.ndarray:
-        """Re-estimated parameters of one target for the Laplace approximation, shape (q,).
+        """Parameters of one target a step further on, for the Laplace approximation, shape (q,).
 
-        Maximises Σ E[log p(y | f, θ)] + log p(θ) over θ, where the outputs are independent normals
-        with means `f` and variances `variance`, both of shape (n, p): the M step of EM for the
-        evidence. The expectation is a product Gauss–Hermite rule with five nodes per output.
+        Its fixed point maximises Σ E[log p(y | f, θ)] + log p(θ) over θ, where the outputs are
+        independent normals with means `f` and variances `variance`, both of shape (n, p): the M
+        step of EM for the evidence. By default one Newton step; the expectation is a product
+        Gauss–Hermite rule with five nodes per output.
         """
-        from sbnn.likelihoods.estimation import maximise_expected_log_density
+        from sbnn.likelihoods.estimation import newton_update
 
-        return maximise_expected_log_density(self, y, f, theta, variance)
+        return newton_update(self, y, f, theta, variance)
 
     def predictive(
         self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray
