@@ -106,11 +106,9 @@ class Likelihood(ABC):
 
         The Hessian of the negative log-likelihood, its negative eigenvalues set to zero.
         """
-        import jax
+        from sbnn.likelihoods.estimation import positive_hessian
 
-        hessian = -jax.hessian(lambda t: self.log_density(y, f, t).sum())(theta)
-        values, vectors = jax.numpy.linalg.eigh(0.5 * (hessian + hessian.T))
-        return (vectors * jax.numpy.maximum(values, 0.0)) @ vectors.T
+        return positive_hessian(self, y, f, theta)
 
     def sensitivity(self, theta: np.ndarray) -> float:
         """Largest |∂ log p / ∂f| for typical y, or ∞ where no bound is known.

@@ -33,6 +33,14 @@ def score(likelihood: Likelihood, y: np.ndarray, f: np.ndarray, theta: np.ndarra
     return np.asarray(_score(likelihood, y, np.asarray(f, dtype=float), theta))
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def positive_hessian(likelihood: Likelihood, y: Any, f: Any, theta: Any) -> Any:
+    """−∂² Σ log p / ∂θ² with negative eigenvalues set to zero, (q, q)."""
+    hessian = -jax.hessian(lambda t: likelihood.log_density(y, f, t).sum())(theta)
+    values, vectors = jnp.linalg.eigh(0.5 * (hessian + hessian.T))
+    return (vectors * jnp.maximum(values, 0.0)) @ vectors.T
+
+
 @functools.cache
 def _rule(n_nodes: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (J, p) and weights (J,) of the product rule for independent standard normals."""

@@ -11,7 +11,7 @@ from scipy import special
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info
 
 from sbnn.evidence.laplace.fit import Options, fit
 from sbnn.evidence.laplace.mixture import Trial, moments, quantiles
@@ -168,9 +168,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             ]
             for widths in architectures
         ]  # fmt: skip
-        # One BLAS thread per start: the matrices are too small to be shared with profit.
-        with threadpool_limits(limits=1, user_api="blas"):
-            mixture = fit(families, np.random.default_rng(seed), options)
+        mixture = fit(families, np.random.default_rng(seed), options)
         some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
         self._posterior = LaplacePosterior.of(mixture, x_t[:, some])
         self.trials_ = pd.DataFrame(mixture.trials, columns=Trial._fields)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import (
@@ -141,16 +142,9 @@ def fit(
             starts += [Start(model, initial(model, own), own) for own in rng.spawn(count)]
     starts = [s for s in starts if _possible(s.model, s.optimum)]
     _require_starts(starts)
-    budget = _Budget.of(starts[0].model, options, several=len(families) > 1)
-    first = options.group_iterations // 3
-
-    starts = _map(lambda s: s.at(_dense(s, first, options)), starts, options.n_threads)
-    starts = _best(starts, options.race)
-    starts = _map(lambda s: s.at(_go_on(s, first, budget, options)), starts, options.n_threads)
-    starts = _best(starts, options.keep)
-    starts, trials = _best_family(families, starts)
-    starts = _map(lambda s: s.at(_finish(s, budget, options)), starts, options.n_threads)
-
+    # One BLAS thread per start: the matrices are too small to be shared with profit.
+    with threadpool_limits(limits=1, user_api="blas"):
+        starts, trials = _optimise(families, starts, options)
     distinct = merge([(start.model, start.optimum) for start in starts])
     for model, opt in distinct:
         opt.log_evidence, opt.precision = log_evidence(model, opt)
@@ -164,6 +158,20 @@ def fit(
     weights = mixture_weights(options.weighting, evidences, loo)
     likelihood = distinct[0][0].likelihood
     return SparseMixture(optima, weights, likelihood, options.precision_power, trials)
+
+
+def _optimise(
+    families: Sequence[Family], starts: list[Start], options: Options
+) -> tuple[list[Start], tuple[Trial, ...]]:
+    """Shared α, then pruning; the better starts go on, and one family."""
+    budget = _Budget.of(starts[0].model, options, several=len(families) > 1)
+    first = options.group_iterations // 3
+    starts = _map(lambda s: s.at(_dense(s, first, options)), starts, options.n_threads)
+    starts = _best(starts, options.race)
+    starts = _map(lambda s: s.at(_go_on(s, first, budget, options)), starts, options.n_threads)
+    starts = _best(starts, options.keep)
+    starts, trials = _best_family(families, starts)
+    return _map(lambda s: s.at(_finish(s, budget, options)), starts, options.n_threads), trials
 
 
 def _factor(opt: Optimum) -> Precision:
