@@ -126,8 +126,8 @@ def main() -> None:
                 if not row["status"].startswith("stopped"):
                     continue
             table.add(row)
-            told = {k: row.get(k) for k in ("error", "cold_seconds", "second_seconds", "load")}
-            print(name, seed, {k: v and round(v, 2) for k, v in told.items()}, flush=True)
+            shown = {k: row.get(k) for k in ("error", "cold_seconds", "second_seconds", "load")}
+            print(name, seed, {k: v and round(v, 2) for k, v in shown.items()}, flush=True)
     with pd.option_context("display.width", 250, "display.max_columns", 40):
         print(summary(table.frame()).to_string(float_format="%.3g"))
     summary(table.frame()).to_csv(options.out / "samplers.csv", float_format="%.6g")

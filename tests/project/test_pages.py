@@ -69,6 +69,19 @@ def test_relative_links_and_images_exist(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "CONTRIBUTING.md", *sorted((DOCS / "how-to").glob("add_*.md"))],
+    ids=lambda p: p.stem,
+)
+def test_contributor_docs_name_existing_files(path: Path) -> None:
+    """Except new files, whose names contain NAME."""
+    named = re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]*)`", read(path))
+    assert named
+    missing = [name for name in named if "NAME" not in name and not (ROOT / name).exists()]
+    assert not missing
+
+
 def test_report_guide_explains_every_section_with_a_small_picture():
     template = Path(sbnn.__file__).parent / "reports" / "templates" / "fit.html"
     sections = re.findall(r'<h2 id="(\w+)">', read(template))
