@@ -27,10 +27,9 @@ def claims(results: Path) -> str:
     n_seeds = table["seed"].nunique()
     held = table.groupby("claim", sort=False)["holds"].sum()
     failed = held[held < n_seeds]
-    lines = [
-        f"Of the {len(held)} claims, {len(held) - len(failed)} hold on all {n_seeds} data seeds"
-        + (". The exceptions:\n" if len(failed) else ".")
-    ]
+    text = f"Of the {len(held)} claims, {len(held) - len(failed)} hold on all {n_seeds} data seeds"
+    verb = "does" if len(failed) == 1 else "do"
+    lines = [f"{text}; {len(failed)} {verb} not:\n" if len(failed) else f"{text}."]
     for claim, n_held in failed.items():
         measured = table["measured"][(table["claim"] == claim) & (table["seed"] == 0)].item()
         lines.append(
