@@ -66,7 +66,7 @@ def oscillator_seeds(results: Path) -> str:
         "noise makes a second model nearly as probable, terms that are not kept have a nonzero "
         f"standard deviation: at most {spread.min():.1g} on seed {spread.idxmin()}, but up to "
         f"{spread.max():.1g} on seed {spread.idxmax()}. "
-        '`result.arrays["best_phi"]` holds the posterior of the best model alone.'
+        "`result.details.best_phi` holds the posterior of the best model alone."
     )
 
 
