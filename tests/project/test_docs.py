@@ -52,7 +52,14 @@ def test_simulator_guide_recovers_the_true_parameters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["how-to/own_model.md", "how-to/checkpoints.md", "tutorials/table.md"]
+    "name",
+    [
+        "how-to/own_model.md",
+        "how-to/checkpoints.md",
+        "how-to/add_likelihood.md",
+        "how-to/add_move.md",
+        "tutorials/table.md",
+    ],
 )
 def test_page_outputs_match(tmp_path: Path, name: str) -> None:
     check(DOCS / name, tmp_path)
