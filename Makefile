@@ -11,7 +11,7 @@ help:
 	@echo "make test-slow  the long checks of statistical truth"
 	@echo "make lint       ruff, mypy and the direction of imports"
 	@echo "make docs       build the documentation"
-	@echo "make bench      set up the benchmark environment and run the benchmarks"
+	@echo "make bench      set up the benchmark environment and run benchmarks/verified.py"
 
 venv: $(VENV)/.dev
 

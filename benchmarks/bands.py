@@ -1,14 +1,14 @@
-"""Does NSBL predict like hierarchical Bayes? 95 % push-forward bands on the study's data, seed 0.
+"""Does NSBL predict like hierarchical Bayes? 95 % bands of the function on boxcar data, seed 0.
 
-NSBL (averaged over log α, its default, and at α* alone), hierarchical Bayes in 20 dimensions by
-TMCMC, by BlackJAX's NUTS and by NumPyro's, and standard Bayes with bounds ±10: means and band
-widths at five points, the widths as ratios to the reference (4-chain NUTS and tempered SMC with
-2,000 moves per stage agree on it), likelihood evaluations and seconds, measured in one run.
+Compares NSBL (averaged over log α, the default, and at α* alone), hierarchical Bayes in 20
+dimensions by TMCMC, by BlackJAX's NUTS and by NumPyro's NUTS, and standard Bayes with bounds ±10.
+Reports means and band widths at five points, widths relative to the reference (on which 4-chain
+NUTS and tempered SMC with 2,000 moves per stage agree), likelihood evaluations and seconds.
 
     python benchmarks/bands.py [--key 0] [--nuts-samples 4000] [--without-nuts]
 
-Prints a table and the cost of NSBL, verification included, against hierarchical TMCMC, and writes
-benchmarks/results/bands.csv after every method. NumPyro is left out where it is not installed.
+Prints a table and the cost of NSBL, including verification, relative to hierarchical TMCMC. Writes
+benchmarks/results/bands.csv after every method. Skips NumPyro if it is not installed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def nuts_draws(problem, starts, key: int, n_samples: int) -> np.ndarray:
 
 @float64
 def numpyro_draws(problem, starts, key, n_samples, n_warmup=1000) -> tuple[np.ndarray, int]:
-    """NumPyro's NUTS, same density and starts: draws, and gradients after the warm-up."""
+    """Draws by NumPyro's NUTS from the same density and starts, and the number of gradients."""
     from numpyro.infer import MCMC, NUTS
 
     target = joint_target(problem, Hyperprior())
@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--key", type=int, default=0)
     parser.add_argument("--nuts-samples", type=int, default=4000)
-    parser.add_argument("--without-nuts", action="store_true", help="only what samples by TMCMC")
+    parser.add_argument("--without-nuts", action="store_true", help="run only the TMCMC methods")
     options = parser.parse_args()
     OUT.parent.mkdir(exist_ok=True)
     x, y = sbnn.datasets.boxcar(seed=0)

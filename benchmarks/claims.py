@@ -1,9 +1,9 @@
-"""Are the study's claims stable? `sbnn paper` on several data seeds, each claim judged on each.
+"""Do the claims of the study hold on other data? Runs `sbnn paper` on several data seeds.
 
     python benchmarks/claims.py [--seeds 5] [--full] [--out DIR]
 
-Prints claim by seed and writes benchmarks/results/claims.csv: what was measured and whether it
-holds. The studies are kept in DIR and reused.
+Prints a table of claims by seed and writes benchmarks/results/claims.csv: what was measured and
+whether the claim holds. Finished studies are kept in DIR and reused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     with pd.option_context("display.width", 200, "display.max_colwidth", 90):
         print(verdicts.reindex(table["claim"].unique()).to_string())
     stable = verdicts.nunique(axis=1) == 1
-    print(f"\nthe same on all seeds: {int(stable.sum())} of {len(stable)} claims")
+    print(f"\nsame verdict on all seeds: {int(stable.sum())} of {len(stable)} claims")
 
 
 if __name__ == "__main__":

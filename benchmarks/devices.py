@@ -1,10 +1,10 @@
-"""Two CPU devices against one: how much faster, and are the numbers the same bit by bit?
+"""Two CPU devices against one: speed-up of TMCMC, and whether the numbers are identical.
 
     python benchmarks/devices.py [--particles 20000 50000] [--repeats 3]
 
-TMCMC on the 1-3-1 boxcar posterior in fresh processes, one with one JAX device, one with two, by
-turns; each compiles first with a small run, and then reports the time of the run, a digest of all
-particles, and the log evidence. The ratio is that of the shortest times. Prints a table and writes
+Samples the 1-3-1 boxcar posterior in fresh processes, alternately with one and two JAX devices.
+Each process compiles with a small run first, then reports the time, a digest of all particles and
+the log evidence. The speed-up is the ratio of the shortest times. Prints a table and writes
 benchmarks/results/devices.csv.
 """
 
@@ -30,7 +30,7 @@ def measure(n_particles: int) -> None:
 
     x, y = sbnn.datasets.boxcar()
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5, bound=10.0)
-    sbnn.standard(problem, key=1, n_particles=2000)  # compiles: chunks have the same size
+    sbnn.standard(problem, key=1, n_particles=2000)  # compile; chunks have the same size
     started, cpu = time.perf_counter(), time.process_time()
     result = sbnn.standard(problem, key=0, n_particles=n_particles)
     seconds = time.perf_counter() - started
@@ -76,7 +76,7 @@ def main() -> None:
         print(
             f"{n:,} particles: two devices {ratio:.2f} × as fast as one "
             f"({'at least' if ratio >= REQUIRED else 'LESS than'} {REQUIRED}), "
-            f"{'bitwise the same' if same else 'DIFFERENT'} numbers, "
+            f"{'identical' if same else 'DIFFERENT'} numbers, "
             f"{part['evaluations_per_second'].max() / 1e6:.2f} million evaluations per second"
         )
 

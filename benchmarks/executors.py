@@ -1,10 +1,10 @@
-"""Executors: what does it cost to send evaluations away, and what do two workers gain?
+"""Overhead and speed-up of `executor=` with two workers.
 
-Two functions of two parameters: one that takes 50 ms, and one that takes about 10 µs. The first
-sleeps, so the gain is that of the machinery alone: workers that compute share cores, memory and
-caches and gain less. Every executor evaluates the same points after one call that starts the
-workers; values are compared bit by bit with the serial ones. For scale, the last row is Dask's own
-`client.map` of the same sleeps. Prints a table and writes results/executors.csv.
+Evaluates two functions of two parameters; one takes 50 ms, the other about 10 µs. The slow one
+sleeps, so the speed-up is that of the machinery alone: workers that compute share cores, memory and
+caches, and gain less. Every executor evaluates the same points after a first call that starts the
+workers, and its values are compared with the serial ones bit for bit. For comparison, the last row
+is Dask's own `client.map`. Prints a table and writes results/executors.csv.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sbnn
 from sbnn.priors import Normal
 from sbnn.sampling.evaluator import Evaluator
 
-REPEATS = 5  # the shortest is reported: what else runs on the machine only adds
+REPEATS = 5  # the shortest counts: other load on the machine only adds time
 
 
 def slow(theta):

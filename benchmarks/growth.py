@@ -1,19 +1,20 @@
-"""How cost grows: the sampling-free fit with rows n and weights d, TMCMC with particles and d.
+"""How cost grows: the fit without sampling with rows n and weights d, TMCMC with particles and d.
 
     python benchmarks/growth.py [--only fit TMCMC] [--large]
 
-The fit: CPU time of one iteration (Levenberg–Marquardt step, evidence, update of α) over n at fixed
-d and over d at fixed n. O(min(n, d)² max(n, d)) makes that about 1 in n and up to 2 in d while
-d < n, and the other way round while n < d.
+Fit: CPU time of one iteration (Levenberg–Marquardt step, evidence, update of α) over n at fixed d
+and over d at fixed n. The cost O(min(n, d)² max(n, d)) has exponent 1 in n and at most 2 in d for
+d < n, and vice versa for n < d.
 
-TMCMC: CPU time and evaluations of whole runs, compiled before. In particles both grow with exponent
-1: neither stages nor moves depend on N. In dimensions, on Gaussian posteriors: stages ∝ √d (a step
-of the temperature changes the log weights by Δβ/β · √d) and moves of a random walk ∝ d, together
-1.5 in evaluations; blocks of moves have a least size, so that few dimensions cost more.
+TMCMC: CPU time and evaluations of complete runs, without compilation. Both have exponent 1 in the
+number of particles, because neither stages nor moves depend on it. On d-dimensional Gaussian
+posteriors, the number of stages is ∝ √d (a step of the temperature changes the log weights by
+Δβ/β · √d) and the number of random-walk moves ∝ d, which gives 1.5 for evaluations. Blocks of moves
+have a minimum size, so few dimensions cost more.
 
-Prints the measured exponents beside the expected ones and writes benchmarks/results/growth.csv (one
-row per sweep) and growth_runs.csv (every point). `--large` fits 1,000 weights on 5,000 rows with
-the default options and prints the time and the peak memory.
+Prints measured and expected exponents. Writes benchmarks/results/growth.csv (one row per sweep) and
+growth_runs.csv (every point). `--large` fits 1,000 weights to 5,000 rows with the default options
+and prints the time and the peak memory.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def table(n: int, n_features: int = 8, seed: int = 0) -> tuple[np.ndarray, np.nd
 
 
 def seconds_per_iteration(n: int, width: int, n_iter: int = 10, repeats: int = 3) -> float:
-    """The least of several timings: what else the machine does can only add."""
+    """The shortest of several timings: other load on the machine only adds time."""
     x, y = table(n)
     model = Model(np.ascontiguousarray(x.T), y[None], (x.shape[1], width, 1))
     groups, times = layer_groups(model.sizes), []
@@ -57,7 +58,7 @@ def seconds_per_iteration(n: int, width: int, n_iter: int = 10, repeats: int = 3
 
 
 def conclude(sweep: str, varied: str, measure: str, sizes, values, expected: str) -> None:
-    """Print the points and the exponent, and keep both."""
+    """Print and store the points and the exponent."""
     for size, value in zip(sizes, values):
         RUNS.append(
             {"sweep": sweep, "varied": varied, "size": size, "measure": measure, "value": value}
@@ -80,7 +81,7 @@ def conclude(sweep: str, varied: str, measure: str, sizes, values, expected: str
     )
     for path, rows in ((RESULTS / "growth_runs.csv", RUNS), (RESULTS / "growth.csv", SWEEPS)):
         table = pd.DataFrame(rows)
-        if path.exists():  # what was measured before and is not now stays
+        if path.exists():  # keep earlier measurements that this run does not repeat
             earlier = pd.read_csv(path)
             table = pd.concat([earlier[~earlier["sweep"].isin(table["sweep"])], table])
         table.to_csv(path, index=False, float_format="%.6g")
@@ -122,9 +123,9 @@ def gaussian_problem(d: int) -> Problem:
 
 
 def sampled(problem: Problem, n_particles: int) -> tuple[float, float]:
-    """CPU seconds and evaluations of one run, after one that compiles."""
+    """CPU seconds and evaluations of one run, after a first run that compiles."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so few moves get stuck
+        warnings.simplefilter("ignore")  # so few moves may not decorrelate
         n_short = min(n_particles, 2000)
         standard(problem, key=1, n_particles=n_short, max_moves=20, move="random_walk")
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: fresh processes, timed; resumable CSV files; fitted exponents."""
+"""Shared by the benchmarks: timed fresh processes, resumable CSV files, fitted exponents."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def fresh(
     threads: int = THREADS,
     timeout: float = 600,
 ) -> dict[str, Any]:
-    """Run a script in a process of its own, each with the same number of threads.
+    """Run a script in a fresh process with a fixed number of threads.
 
-    The script ends with `report(...)`; its numbers are returned with the load average before it
-    began, which says how idle the machine was.
+    The script ends with `report(...)`. Its numbers are returned, with the load average before it
+    started as a measure of how idle the machine was.
     """
     limits = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     given = {**os.environ, **dict.fromkeys(limits, str(threads)), **(environment or {})}
     given |= {STARTED: repr(time.time()), "PYTHONWARNINGS": "ignore"}
-    given.pop("JAX_COMPILATION_CACHE_DIR", None)  # a cold process compiles,
-    given.pop("PYTHONDONTWRITEBYTECODE", None)  # but not the source of its packages each time
+    given.pop("JAX_COMPILATION_CACHE_DIR", None)  # a cold process compiles its programs,
+    given.pop("PYTHONDONTWRITEBYTECODE", None)  # but uses the byte code of its packages
     load = os.getloadavg()[0]
     command = [python, str(script), *map(str, arguments)]
     try:
@@ -53,12 +53,12 @@ def fresh(
 
 
 def report(**numbers: Any) -> None:
-    """In the fresh process: hand numbers back."""
+    """In the fresh process: return numbers to the caller."""
     print(MARK + json.dumps(numbers), flush=True)
 
 
 def since_start() -> dict[str, float]:
-    """In the fresh process: seconds since it was started, CPU seconds and peak memory so far."""
+    """In the fresh process: seconds since the start, CPU seconds and peak memory so far."""
     import resource
 
     own = resource.getrusage(resource.RUSAGE_SELF)
@@ -73,7 +73,7 @@ def since_start() -> dict[str, float]:
 
 
 class Table:
-    """Rows of a CSV file, written as soon as they are known; what is there is not run again."""
+    """A CSV file that is written row by row; rows that it already has are not run again."""
 
     def __init__(self, path: Path, keys: Sequence[str], fresh: bool = False) -> None:
         self.path, self.keys = path, list(keys)
@@ -95,5 +95,5 @@ class Table:
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """p of times ∝ sizesᵖ, by least squares in the logarithms."""
+    """The exponent p of times ∝ sizesᵖ, by least squares in the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

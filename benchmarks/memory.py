@@ -1,8 +1,8 @@
-"""Peak memory: TMCMC up to 100,000 particles, and the estimator with 1,000 weights on 5,000 rows.
+"""Peak memory of TMCMC with up to 100,000 particles, and of the estimator with 1,000 weights.
 
     python benchmarks/memory.py [--only TMCMC]
 
-Every setting runs in a fresh process, whose peak resident memory is read at its end; a process that
+Every setting runs in a fresh process, whose peak resident memory is read at its end. A process that
 only imports the package is the baseline. The limit is 4 GiB. Prints a table and writes
 benchmarks/results/memory.csv.
 """
@@ -41,7 +41,7 @@ def measure(what: str, size: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[""], help="beginnings of settings")
+    parser.add_argument("--only", nargs="+", default=[""], help="prefixes of the settings to run")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:

@@ -1,7 +1,7 @@
 """Random walk or HMC: which reaches a given error of the log evidence sooner?
 
-Both sample the 1-3-1 boxcar posterior (uniform prior ±10, reference log evidence −49.37), side by
-side in one process after a first run that compiles. Prints a table and writes results/moves.csv.
+Both sample the 1-3-1 boxcar posterior (uniform prior ±10, reference log evidence −49.37) in one
+process, after a first run that compiles. Prints a table and writes results/moves.csv.
 """
 
 import argparse

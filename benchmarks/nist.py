@@ -1,11 +1,11 @@
-"""Nonlinear regression against certified values: NIST StRD, modes and standard deviations.
+"""Nonlinear regression compared with certified values: modes and standard deviations of NIST StRD.
 
     python benchmarks/nist.py --data DIR      # the folder with Misra1a.dat, Thurber.dat, …
 
-From both of NIST's starts, `sbnn.laplace` climbs to the mode of a model with a flat prior; the
-noise is the residual standard deviation with n − p degrees of freedom, as in the certificates.
-Prints, and writes to benchmarks/results/nist.csv, the number of digits (−log₁₀ of the relative
-error, of the worst parameter) to which parameters and standard deviations are NIST's.
+From both of NIST's starting points, `sbnn.laplace` climbs to the mode of a model with a flat prior.
+The noise is the residual standard deviation with n − p degrees of freedom, as in the certificates.
+Prints the number of correct digits (−log₁₀ of the relative error of the worst parameter) of
+parameters and standard deviations, and writes it to benchmarks/results/nist.csv.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MODELS = {
 
 
 def read(path: Path) -> Certified:
-    """A file in the StRD format: certificate by its `b1 =` lines, data below the last `Data:`."""
+    """Read a file in the StRD format: certificate in the `b1 =` lines, data below `Data:`."""
     text = path.read_text()
     rows = [
         line.split("=")[1].split() for line in text.splitlines() if re.match(r" *b\d+ *=", line)
@@ -73,7 +73,7 @@ def read(path: Path) -> Certified:
 
 
 def fit(model, x, y, start) -> tuple[np.ndarray, np.ndarray, float]:
-    """Parameters, their standard deviations and σ: noise and mode in turn, until σ is settled."""
+    """Parameters, their standard deviations and σ; alternates noise and mode until σ converges."""
     names = [f"b{i + 1}" for i in range(len(start))]
     size = 1e6 * np.maximum(np.abs(start), 1.0)
     flat = {n: sbnn.priors.Uniform(-s, s) for n, s in zip(names, size)}
@@ -123,7 +123,7 @@ def main() -> None:
     if not rows:
         raise SystemExit(f"No data in {options.data}; download the sets from NIST's StRD pages.")
     table = pd.DataFrame(rows).round(1)
-    print("digits that agree with the certificates (worst parameter):")
+    print("correct digits (worst parameter):")
     print(table.to_string(index=False))
     held = (table["parameters"] >= 6) & (table["standard_deviations"] >= 4)
     print(f"parameters to 6 digits and standard deviations to 4: {held.sum()} of {len(table)}")

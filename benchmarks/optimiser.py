@@ -1,9 +1,8 @@
-"""How long do the evidence, its derivatives and its maximisation take?
+"""Time of the closed-form evidence, its derivatives and its maximisation.
 
-The closed-form evidence with gradient and Hessian against the number of kernels K and of
-parameters d, with fitted exponents; and 32 starts of the optimiser at K = 200, d = 10 against the
-same starts with SciPy's `trust-ncg` on gradients and Hessians by JAX's autodiff (compiled
-before the clock starts).
+Evaluates the evidence with gradient and Hessian for various numbers of kernels K and parameters d,
+with fitted exponents. Compares 32 starts of the optimiser at K = 200, d = 10 with the same starts
+by SciPy's `trust-ncg` with derivatives by JAX (compiled before the measurement).
 
     python benchmarks/optimiser.py
 
@@ -35,7 +34,7 @@ HYPERPRIOR = Hyperprior()
 
 
 def mixture_of(n_kernels: int, d: int) -> GaussianMixture:
-    """Random kernels; half of the parameters have means far from zero, the others none."""
+    """Random kernels; half of the parameters have means far from zero, the others zero means."""
     rng = np.random.default_rng([n_kernels, d])
     root = 0.3 * rng.normal(size=(n_kernels, d, d)) / np.sqrt(d)
     covariances = root @ root.mT + 0.05 * np.eye(d)
@@ -44,7 +43,7 @@ def mixture_of(n_kernels: int, d: int) -> GaussianMixture:
 
 
 def best_of(function, repeats: int = 5) -> float:
-    """The shortest of several timings: what the work costs when nothing else interferes."""
+    """The shortest of several timings: other load on the machine only adds time."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -69,8 +68,7 @@ def by_autodiff(starts: np.ndarray, mixture: GaussianMixture) -> tuple[float, fl
 
     def objective(log_alpha, means, covariances):
         spread = covariances + jnp.diag(jnp.exp(-log_alpha))
-        # One kernel after the other: batches of factorisations have been seen to wait for one
-        # another for ever on two cores.
+        # One kernel at a time: batched factorisations have been seen to deadlock on two cores.
         densities = jax.lax.map(
             lambda mc: multivariate_normal.logpdf(jnp.zeros_like(mc[0]), *mc), (means, spread)
         )

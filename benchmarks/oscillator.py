@@ -1,9 +1,9 @@
-"""Are exactly the true terms of the oscillator found? `examples/oscillator.py` for several seeds.
+"""Does NSBL find exactly the true terms? Runs `examples/oscillator.py` for several noise seeds.
 
     python benchmarks/oscillator.py --seeds 5
 
-Prints a table and writes benchmarks/results/oscillator.csv, one row per candidate term and noise
-seed, as soon as a seed is done; seeds that the file holds are not run again (--fresh runs all).
+Prints a table and writes benchmarks/results/oscillator.csv, with one row per candidate term and
+seed, after every seed. Seeds that the file already contains are not run again (--fresh runs all).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--particles", type=int, default=500)
-    parser.add_argument("--fresh", action="store_true", help="run seeds that the file holds too")
+    parser.add_argument("--fresh", action="store_true", help="also run seeds in the file")
     options = parser.parse_args()
     known = OUT.exists() and not options.fresh
     rows = pd.read_csv(OUT) if known else pd.DataFrame({"seed": []})

@@ -1,7 +1,7 @@
-"""Peers of the UCI benchmark: each a function of training data and test inputs to a prediction.
+"""Other methods of the UCI benchmark: functions of training data and test inputs to a prediction.
 
 A prediction is a Gaussian mixture (weights, means, stds), each of shape (n_components, m), in the
-units of y; `stds=None` where a method predicts a point only. Packages are imported inside the
+units of y; `stds=None` for a method that predicts points only. Packages are imported inside the
 functions, so that a missing one is reported as skipped.
 """
 
@@ -32,7 +32,7 @@ def standardised(x, y, x_test):
 
 
 def gaussian_process(x, y, x_test, seed) -> Prediction:
-    """ARD-RBF + white noise, one run of the optimiser; at most 2,000 rows."""
+    """ARD-RBF + white noise, optimised from one start; at most 2,000 rows."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -82,7 +82,7 @@ def catboost_uncertainty(x, y, x_test, seed) -> Prediction:
 
 
 def ngboost(x, y, x_test, seed) -> Prediction:
-    """The number of trees from a fifth of the rows held out, then a fit on all rows."""
+    """Choose the number of trees on a held-out fifth of the rows, then fit to all rows."""
     from ngboost import NGBRegressor
 
     rows = np.random.default_rng(seed).permutation(len(y))
@@ -107,7 +107,7 @@ def _batches(a, t, seed, size=100):
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
-    torch.set_num_threads(1)  # these batches are too small to be shared
+    torch.set_num_threads(1)  # batches are too small for more threads
     data = TensorDataset(torch.tensor(a).float(), torch.tensor(t).float()[:, None])
     order = torch.Generator().manual_seed(seed)
     return DataLoader(data, batch_size=size, shuffle=True, generator=order)
@@ -121,7 +121,7 @@ def deep_ensemble(x, y, x_test, seed, n_members=5, n_updates=4000) -> Prediction
     import torch
     from torch.nn.functional import softplus
 
-    torch.set_num_threads(1)  # these batches are too small to be shared
+    torch.set_num_threads(1)  # batches are too small for more threads
     a, t, b = standardised(x, y, x_test)
     inputs, target = torch.tensor(a).float(), torch.tensor(t).float()[:, None]
     means, stds = [], []

@@ -1,8 +1,8 @@
-"""The samplers that benchmarks/samplers.py sets side by side, each a function of (x, y, seed).
+"""The samplers that benchmarks/samplers.py compares, each a function of (x, y, seed).
 
-Run by samplers.py as `python sampler_methods.py METHOD SEED DATA.npz DRAWS.npz`, in a process of
-its own. Packages are imported inside the functions: the time to import them is part of a cold run.
-Every method returns the log evidence (NaN where it estimates none), draws (n, 10) in the order
+Run by samplers.py as `python sampler_methods.py METHOD SEED DATA.npz DRAWS.npz`, in a fresh
+process. Packages are imported inside the functions, because import time is part of a cold run.
+Every method returns the log evidence (NaN if it does not estimate it), draws (n, 10) in the order
 W[1], b[1], W[2], b[2], their weights, and the number of likelihood evaluations (NaN if unknown).
 """
 
@@ -30,7 +30,7 @@ def equal(draws) -> np.ndarray:
 
 
 class Likelihood:
-    """The log-likelihood in vectorised NumPy, for samplers that take any function; it counts."""
+    """The log-likelihood in vectorised NumPy, with a counter of its evaluations."""
 
     def __init__(self, x, y) -> None:
         self.x, self.y, self.count = x, y, 0
@@ -74,11 +74,11 @@ def _jax_model(x, y):
     return log_likelihood, log_prior
 
 
-COMPILED: dict = {}  # BlackJAX's steps: a second run in the same process compiles nothing
+COMPILED: dict = {}  # BlackJAX's steps, so that a second run in the same process does not compile
 
 
 def _blackjax_step(x, y, moves, kind, leapfrog):
-    """One step of adaptive tempered SMC as an expert tunes it, compiled as a whole.
+    """One step of adaptive tempered SMC, tuned as an expert would, compiled as a whole.
 
     The proposal covariance is the population's × 2.38²/d × a scale steered to an acceptance of
     0.25 (random walk); HMC is preconditioned by the population's variances, its step steered to
@@ -146,7 +146,7 @@ def _blackjax(x, y, seed, n, moves, kind, leapfrog=10) -> Found:
         log_evidence += float(increment)
     per_move = leapfrog if kind == "hmc" else 1
     weights = np.asarray(state.weights, float)
-    evaluations = stages * n * (moves * per_move + 3)  # and: next β, start of the chain, weights
+    evaluations = stages * n * (moves * per_move + 3)  # plus next β, start of the chain, weights
     return Found(log_evidence, np.asarray(state.particles), weights / weights.sum(), evaluations)
 
 
@@ -160,7 +160,7 @@ def blackjax_hmc(x, y, seed, n=2000, moves=5) -> Found:
 
 # --------------------------------------------------------------------------------------- NumPyro
 def numpyro_nuts(x, y, seed, n=2000, warmup=1000) -> Found:
-    """Two chains side by side; a posterior without an evidence."""
+    """Two parallel chains; no estimate of the evidence."""
     import jax
     import numpyro
     from numpyro import distributions
@@ -202,7 +202,7 @@ def pymc_smc(x, y, seed, n=2000, **effort) -> Found:
 
 
 def pymc_smc_more(x, y, seed) -> Found:
-    """Random-walk kernel, smaller steps of the temperature, a stricter stop of the moves."""
+    """Random-walk kernel, smaller temperature steps, a stricter stopping rule for the moves."""
     import pymc
 
     return pymc_smc(x, y, seed, kernel=pymc.smc.MH, threshold=0.7, correlation_threshold=0.001)
@@ -238,7 +238,7 @@ def pocomc_flow(x, y, seed) -> Found:
 
 # -------------------------------------------------------------------------------------- particles
 def _particles(x, y, seed, n, length, wastefree) -> Found:
-    if not hasattr(np, "float"):  # releases of the package use a name that NumPy has dropped
+    if not hasattr(np, "float"):  # the package uses a name that NumPy has removed
         np.float = float  # noqa: NPY001
     import particles
     from particles import distributions, smc_samplers
@@ -272,7 +272,7 @@ def particles_waste_free(x, y, seed, n=100_000, length=50) -> Found:
 
 # ---------------------------------------------------------------------- TMCMC and SMC in Python
 def uqpy_tmcmc(x, y, seed, n=2000, burn=0) -> Found:
-    """It multiplies densities, not their logarithms: without the shift all weights underflow."""
+    """UQpy multiplies densities instead of adding logarithms; without the shift they underflow."""
     from UQpy.distributions import JointIndependent, Uniform
     from UQpy.sampling import MetropolisHastings, SequentialTemperingMCMC
 
@@ -293,7 +293,7 @@ def uqpy_tmcmc(x, y, seed, n=2000, burn=0) -> Found:
 
 
 class OneByOne:
-    """The same likelihood for one particle at a time, with the number that is handed along."""
+    """The same likelihood for one particle at a time, with the index that the sampler passes."""
 
     def __init__(self, x, y) -> None:
         self.function = Likelihood(x, y)
@@ -303,9 +303,9 @@ class OneByOne:
 
 
 def pyuncertainnumber_tmcmc(x, y, seed, n=2000) -> Found:
-    """It starts (number of cores − 2) processes, none on two cores: it is told of four.
+    """It starts (number of cores − 2) processes, so two cores are reported as four.
 
-    Its own log evidence leaves out what it divides the weights by; this one is from its trace.
+    Its log evidence omits the factor by which it divides the weights; ours uses its trace.
     """
     import multiprocessing
     import tempfile
@@ -387,7 +387,7 @@ def main() -> None:
     cold = since_start()
     np.savez(out, draws=found.draws, weights=found.weights)
     second, began = {}, time.perf_counter()
-    if cold["seconds"] < float(again):  # the same again, now compiled; a new seed
+    if cold["seconds"] < float(again):  # a second run, already compiled, with a new seed
         before = since_start()["cpu_seconds"]
         more = method(x, y, int(seed) + 1000)
         seconds = time.perf_counter() - began

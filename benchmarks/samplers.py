@@ -1,20 +1,20 @@
-"""The samplers of the field on the 1-3-1 posterior, side by side: evidence, evenness, time.
+"""Comparison of samplers on the 1-3-1 posterior: evidence, evenness, time.
 
 Boxcar data of seed 0, tanh, uniform prior ±10, σ = 0.5; reference log evidence −49.37 (long runs of
-two samplers agree on it). Every method runs in a fresh process with two threads: `cold_seconds` is
-from its start to its first result (import, compilation, sampling), `second_seconds` a second run in
-the same process, left out where the first took over a minute. The posterior has 48 equal cells
-(3! orders × 2³ signs): `cell_cv` is the coefficient of variation of their masses, `cell_cv_ideal`
-that of as many independent draws.
+two samplers agree on it). Every method runs in a fresh process with two threads. `cold_seconds` is
+the time from its start to its first result (import, compilation, sampling); `second_seconds` is the
+time of a second run in the same process, skipped if the first took more than a minute. The
+posterior has 48 equal cells (3! orders × 2³ signs): `cell_cv` is the coefficient of variation of
+their masses, `cell_cv_ideal` that of the same number of independent draws.
 
     python benchmarks/samplers.py [--seeds 3] [--only sbnn BlackJAX] [--python UQpy=PATH] [--fresh]
 
-Peers: pip install -e .[bench]. UQpy and pyuncertainnumber need NumPy 1 and environments of their
-own: --python UQpy=PATH pyuncertainnumber=PATH names their interpreters. A package that is missing
-is reported and left out.
+Install the other packages with pip install -e .[bench]. UQpy and pyuncertainnumber require NumPy 1
+and separate environments; --python UQpy=PATH pyuncertainnumber=PATH sets their interpreters.
+Missing packages are reported and skipped.
 
-Prints a table with the ratios to sbnn and writes it to benchmarks/results/samplers.csv; every
-single run is kept in samplers_runs.csv once it is done, and not run again (--fresh runs all).
+Prints a table with ratios to sbnn and writes it to benchmarks/results/samplers.csv. Individual runs
+are stored in samplers_runs.csv as they finish and are not run again (--fresh runs all).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCRIPT = Path(__file__).with_name("sampler_methods.py")
 
 
 def cells(phi: np.ndarray) -> np.ndarray:
-    """Which of the 48 symmetric cells each row of φ (n, 10) stands in: signs, then order."""
+    """Index of the symmetric cell of each row of φ (n, 10), 0 to 47: signs, then order."""
     signs = np.where(phi[:, 6:9] < 0, -1, 1)
     order = np.argsort(np.argsort(signs * phi[:, :3], axis=1), axis=1)
     rank = 2 * order[:, 0] + (order[:, 1] > order[:, 2])  # 0 … 5
@@ -78,7 +78,7 @@ def one_run(name: str, seed: int, python: str, timeout: float) -> dict[str, floa
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, root mean square of the error, and times against sbnn's.
 
-    A run that was stopped counts with the time after which it was: at least that.
+    A run that was stopped counts with its time limit, a lower bound.
     """
     table = table.reindex(columns=table.columns.union(["cold_seconds", "error"], sort=False))
     stopped = table["status"].str.extract(r"stopped after (\d+) s")[0].astype(float)
@@ -104,11 +104,11 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", default=[""], help="beginnings of methods' names")
-    parser.add_argument("--python", nargs="+", default=[], help="NAME=interpreter, as UQpy=…")
+    parser.add_argument("--only", nargs="+", default=[""], help="prefixes of the methods to run")
+    parser.add_argument("--python", nargs="+", default=[], help="NAME=INTERPRETER, such as UQpy=…")
     parser.add_argument("--timeout", type=float, default=300, help="seconds per process")
-    parser.add_argument("--fresh", action="store_true", help="run again what is known")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
+    parser.add_argument("--fresh", action="store_true", help="repeat stored runs")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the CSV files")
     options = parser.parse_args()
     pythons = dict(text.split("=", 1) for text in options.python)
     table = Table(options.out / "samplers_runs.csv", ("method", "seed"), options.fresh)
@@ -126,8 +126,8 @@ def main() -> None:
                 if not row["status"].startswith("stopped"):
                     continue
             table.add(row)
-            told = {k: row.get(k) for k in ("error", "cold_seconds", "second_seconds", "load")}
-            print(name, seed, {k: v and round(v, 2) for k, v in told.items()}, flush=True)
+            shown = {k: row.get(k) for k in ("error", "cold_seconds", "second_seconds", "load")}
+            print(name, seed, {k: v and round(v, 2) for k, v in shown.items()}, flush=True)
     with pd.option_context("display.width", 250, "display.max_columns", 40):
         print(summary(table.frame()).to_string(float_format="%.3g"))
     summary(table.frame()).to_csv(options.out / "samplers.csv", float_format="%.6g")

@@ -1,9 +1,9 @@
-"""The measured numbers as Markdown: docs/benchmarks.md, and the table of the README.
+"""Benchmark tables in Markdown: docs/reference/benchmarks.md and the table of the README.
 
     python benchmarks/tables.py
 
-Reads the CSV files in benchmarks/results/. One that is missing leaves its table out; one that has
-no description below is shown as it is; *_runs.csv, the single runs behind another, are left out.
+Reads the CSV files in benchmarks/results/. A missing file is skipped, as are *_runs.csv, which hold
+the individual runs behind another file. A file without a function below is shown as it is.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import pandas as pd
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
+PAGE, README = ROOT / "docs" / "reference" / "benchmarks.md", ROOT / "README.md"
 START, END = "<!-- benchmarks: start -->", "<!-- benchmarks: end -->"
-MOST = 20  # rows of a table that nobody described
+MOST = 20  # rows shown of a file without a function below
 INTRODUCTION = """# Benchmarks
 
-Every number below comes from a CSV file in `benchmarks/results/`, written by the script named
-beside it. Times are of the machine that ran them; compare them with one another, not with those of
-other machines.
+Every table is generated from a CSV file in `benchmarks/results/`, written by the script named below
+it. Compare times within a table only: they depend on the machine.
 """
 NAMES = {
     "sbnn": "**sbnn**",
@@ -39,13 +38,13 @@ NAMES = {
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """Rows of text as a Markdown table; numbers get three digits."""
+    """A Markdown table; floats have three significant digits."""
     lines = [[_cell(str(name)) for name in table.columns], ["---"] * table.shape[1]]
     lines += [[_cell(value) for value in row] for row in table.itertuples(index=False)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _cell(value) -> str:
+def _cell(value: object) -> str:
     if value is None or value != value:
         return "–"
     if isinstance(value, float):
@@ -64,15 +63,15 @@ def _mean_and_error(values: pd.Series, digits: int) -> str:
     return text.replace("-", "−")
 
 
-# ----------------------------------------------------------------------------- one function each
+# ------------------------------------------------------------------------ one function per file
 def uci(table: pd.DataFrame) -> str:
     parts = [
-        "UCI data sets on the standard splits, all methods on the same rows in one run: mean ± "
-        "standard error over the splits. RMSE, CRPS: lower is better; log-likelihood of unseen "
-        "rows: higher is better; coverage of 95 % intervals: nearer to 95 % is better. Parameters: "
-        "those of the compact network, of those it started with, means over optima and splits. CPU "
-        "seconds of one split, one thread per method. Where trees have the lower RMSE the table "
-        "shows it."
+        "UCI data sets on the standard splits; all methods use the same rows. Values are means ± "
+        "standard errors over the splits. Lower is better for RMSE and CRPS, higher for the "
+        "log-likelihood of unseen rows; the coverage of 95 % intervals should be near 95 %. "
+        "*Parameters* counts those of the compact network and of the full one, averaged over "
+        "optima and splits. *CPU seconds* is the time of one split on one thread."
+        + _lower_rmse(table)
     ]
     for dataset, part in table.groupby("dataset", sort=False):
         rows = []
@@ -87,12 +86,23 @@ def uci(table: pd.DataFrame) -> str:
                 "CPU seconds": f"{runs['cpu'].mean():.1f}",
                 "splits": len(runs),
             }
-            # A method without densities has no rank among those that have one.
+            # Methods without a density come last.
             rank = -runs["log_likelihood"].mean()
             rows.append((rank if rank == rank else float("inf"), row))
         ordered = pd.DataFrame([row for _, row in sorted(rows, key=lambda r: r[0])])
         parts.append(f"### {dataset.capitalize()}\n\n{markdown(ordered)}")
     return "\n\n".join(parts)
+
+
+def _lower_rmse(table: pd.DataFrame) -> str:
+    """A sentence that names the data sets on which another method has the lowest RMSE."""
+    means = table.groupby(["dataset", "method"], sort=False)["rmse"].mean().unstack()
+    best = means.idxmin(axis=1)
+    others = best[best != "sbnn"]
+    if others.empty:
+        return ""
+    named = ", ".join(f"{dataset} ({NAMES.get(name, name)})" for dataset, name in others.items())
+    return f" Lowest RMSE by another method than sbnn: {named}."
 
 
 def _parameters(runs: pd.DataFrame) -> str:
@@ -112,16 +122,17 @@ def verified(table: pd.DataFrame) -> str:
             "verified": table["verified"].map({True: "yes", False: "no"}),
             "estimate − exact": table["gap"].map("{:.2f}".format),
             "log evidence": table["log_evidence"].map("{:.2f}".format),
-            "below the best known": table["below_best"].map("{:.2f}".format),
+            "below best known": table["below_best"].map("{:.2f}".format),
             "neurons pruned": table["irrelevant"],
-            "unverified, EM with 20 kernels: off by": table["em20_gap"].map("{:+.0f}".format),
-            "unverified, BIC's kernels: off by": table["bic_gap"].map("{:+.0f}".format),
+            "EM with 20 kernels, error": table["em20_gap"].map("{:+.0f}".format),
+            "EM with BIC, error": table["bic_gap"].map("{:+.0f}".format),
         }
     ).map(lambda v: v.replace("-", "−") if isinstance(v, str) else v)
     return (
-        "Is what `sbnn.nsbl` hands over what it says it is? The study's 1-3-1 problem, one data "
-        "set per row, in nats. The last two columns are how far the evidence of an unverified "
-        "mixture is from the exact one at the α it offers.\n\n" + markdown(shown)
+        "Does `sbnn.nsbl` return the optimum it claims? The study's 1-3-1 problem, one data set "
+        "per row, in nats. *Estimate − exact* is the gap that verification measures. The last two "
+        "columns show the error of the evidence of an unverified mixture at its own optimum.\n\n"
+        + markdown(shown)
     )
 
 
@@ -133,9 +144,9 @@ def bands(table: pd.DataFrame) -> str:
         shown[f"x = {x}"] = table[column].map("{:.2f}".format)
     shown["seconds"] = table["seconds"].map("{:.0f}".format)
     return (
-        "Does NSBL predict like hierarchical Bayes? Width of the 95 % band of the prediction at "
-        "five points of the study's problem, as a ratio to a long reference run of hierarchical "
-        "Bayes.\n\n" + markdown(shown)
+        "Does NSBL predict like hierarchical Bayes? Width of the 95 % band of the function at five "
+        "points of the study's problem, relative to a long reference run of hierarchical Bayes. "
+        "The ideal is 1.\n\n" + markdown(shown)
     )
 
 
@@ -146,21 +157,20 @@ def moves(table: pd.DataFrame) -> str:
             "seconds": table["seconds"],
             "bias (nats)": table["bias"],
             "spread over keys": table["spread"],
-            "error it reports": table["reported_error"],
+            "reported error": table["reported_error"],
             "likelihood evaluations": table["evaluations"].astype(float),
         }
     )
-    return (
-        "Two ways to move particles in TMCMC, on the log evidence of the 1-3-1 problem.\n\n"
-        + markdown(shown)
+    return "Two moves of TMCMC, judged by the log evidence of the 1-3-1 problem.\n\n" + markdown(
+        shown
     )
 
 
 def nist(table: pd.DataFrame) -> str:
     return (
-        "Nonlinear regression by `sbnn.laplace` against NIST's certified values: correct digits of "
-        "the worst parameter, of its standard deviation and of the noise, from both of NIST's "
-        "starts.\n\n" + plain(table)
+        "Nonlinear regression by `sbnn.laplace` compared with NIST's certified values: number of "
+        "correct digits of the worst parameter, the worst standard deviation and the noise, from "
+        "both of NIST's starting points.\n\n" + plain(table)
     )
 
 
@@ -176,7 +186,10 @@ def oscillator(table: pd.DataFrame) -> str:
         }
         for term, part in table.groupby("term", sort=False)
     ]
-    return markdown(pd.DataFrame(rows))
+    return (
+        "Does NSBL find exactly the true terms in the law of an oscillator? "
+        "`examples/oscillator.py` on several noise seeds.\n\n" + markdown(pd.DataFrame(rows))
+    )
 
 
 def samplers(table: pd.DataFrame) -> str:
@@ -189,20 +202,21 @@ def samplers(table: pd.DataFrame) -> str:
             "sampler": table["method"].replace({"sbnn": "**sbnn**"}),
             "error of log evidence (nats)": table["rms_error"],
             "seconds, new process": at_least("cold_seconds"),
-            "times sbnn's": at_least("cold_seconds_over_sbnn"),
+            "relative to sbnn": at_least("cold_seconds_over_sbnn"),
             "seconds, second run": table["second_seconds"],
             "million evaluations per second": table["evaluations_per_second"] / 1e6,
-            "unevenness of the 48 cells": table["cell_cv"],
-            "as good as independent": table["cell_cv_ideal"],
+            "CV of the 48 cells": table["cell_cv"],
+            "CV of independent draws": table["cell_cv_ideal"],
             "empty cells": table["empty_cells"],
             "seeds": table["seeds"],
         }
     )
     return (
-        "The study's 1-3-1 posterior, 2,000 particles unless said otherwise, two threads each. "
-        "The error is the root mean square over seeds. A new process imports, compiles and "
-        "samples. Unevenness is the coefficient of variation of the masses of the 48 cells that "
-        "symmetry makes equal.\n\n" + markdown(shown)
+        "The study's 1-3-1 posterior with 2,000 particles (unless stated otherwise) and two "
+        "threads. The error is the root mean square over seeds. The time of a new process includes "
+        "imports and compilation. Symmetry divides the posterior into 48 cells of equal mass; *CV* "
+        "is the coefficient of variation of the sampled masses, and an even sampler reaches that "
+        "of independent draws.\n\n" + markdown(shown)
     )
 
 
@@ -212,18 +226,71 @@ def claims(table: pd.DataFrame) -> str:
     shown = held.reindex(first.index).map(lambda v: "yes" if v else "no")
     shown.columns = [f"seed {seed}" for seed in shown.columns]
     shown.insert(0, "measured on seed 0", first)
-    return markdown(shown.reset_index())
+    return (
+        "Do the claims of the study hold on other data? `sbnn paper` on several data seeds.\n\n"
+        + markdown(shown.reset_index())
+    )
+
+
+def devices(table: pd.DataFrame) -> str:
+    rows = []
+    for n, part in table.groupby("particles"):
+        least = part.groupby("devices")["seconds"].min()
+        same = part["digest"].nunique() == 1 and part["log_evidence"].nunique() == 1
+        rows.append(
+            {
+                "particles": f"{n:,}",
+                "seconds, one device": least[1],
+                "seconds, two devices": least[2],
+                "speed-up": least[1] / least[2],
+                "identical bits": "yes" if same else "no",
+            }
+        )
+    return (
+        "TMCMC on the 1-3-1 posterior with one and with two CPU devices, shortest of "
+        f"{table['repeat'].nunique()} runs.\n\n" + markdown(pd.DataFrame(rows))
+    )
+
+
+def executors(table: pd.DataFrame) -> str:
+    shown = table.rename(columns={"speed_up": "speed-up", "same_bits": "identical bits"})
+    shown["identical bits"] = shown["identical bits"].map({True: "yes", False: "no"})
+    return (
+        "Overhead and speed-up of `executor=` for a slow and a fast black-box function. The slow "
+        "one sleeps, so this is the speed-up of the machinery alone.\n\n" + plain(shown)
+    )
+
+
+def growth(table: pd.DataFrame) -> str:
+    shown = table.rename(columns={"exponent_last_two": "exponent of the last two points"})
+    return (
+        "How cost grows: exponent p of cost ∝ sizeᵖ, for the fit without sampling and for "
+        "TMCMC.\n\n" + plain(shown)
+    )
+
+
+def memory(table: pd.DataFrame) -> str:
+    names = {"what": "task", "cpu_seconds": "CPU seconds", "peak_gib": "peak memory (GiB)"}
+    shown = table[["what", "size", "seconds", "cpu_seconds", "peak_gib"]].rename(columns=names)
+    return "Peak memory of fresh processes.\n\n" + plain(shown)
+
+
+def optimiser(table: pd.DataFrame) -> str:
+    return (
+        "Time of one evaluation of the closed-form evidence with gradient and Hessian, and of a "
+        "search from 32 starts.\n\n" + plain(table.rename(columns={"what": "task"}))
+    )
 
 
 def plain(table: pd.DataFrame) -> str:
-    """Any other table, as it is."""
+    """A table as it is."""
     text = markdown(table.head(MOST).rename(columns=lambda name: str(name).replace("_", " ")))
     more = f"\n\nThe first {MOST} of {len(table)} rows." if len(table) > MOST else ""
     return text + more
 
 
 def purpose(name: str) -> str:
-    """The first line of the script's own description."""
+    """The first line of the script's docstring, or ""."""
     path = ROOT / "benchmarks" / f"{name}.py"
     if not path.exists():
         return ""
@@ -232,27 +299,24 @@ def purpose(name: str) -> str:
 
 
 SECTIONS: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
-    "uci": ("Against what people use today", uci),
+    "uci": ("Comparison with other methods", uci),
     "verified": ("Verification", verified),
-    "bands": ("Bands", bands),
+    "bands": ("Predictive bands", bands),
     "claims": ("Claims of the study", claims),
-    "samplers": ("Samplers side by side", samplers),
-    "moves": ("Moves of the sampler", moves),
+    "samplers": ("Comparison of samplers", samplers),
+    "moves": ("Sampler moves", moves),
     "nist": ("Certified values", nist),
     "oscillator": ("The law of an oscillator", oscillator),
+    "devices": ("Devices", devices),
+    "executors": ("Executors", executors),
+    "growth": ("Growth of cost", growth),
+    "memory": ("Memory", memory),
+    "optimiser": ("Optimiser", optimiser),
 }
-DESCRIBED = (
-    "uci",
-    "verified",
-    "bands",
-    "samplers",
-    "moves",
-    "nist",
-)  # these bring words of their own
 
 
 def page(results: Path = RESULTS) -> str:
-    """The whole of docs/benchmarks.md."""
+    """The complete page."""
     found = {path.stem: path for path in sorted(results.glob("*.csv"))}
     found = {name: path for name, path in found.items() if not name.endswith("_runs")}
     order = [n for n in SECTIONS if n in found] + [n for n in found if n not in SECTIONS]
@@ -260,7 +324,7 @@ def page(results: Path = RESULTS) -> str:
     for name in order:
         table = pd.read_csv(found[name])
         title, write = SECTIONS.get(name, (name.replace("_", " ").capitalize(), plain))
-        words = "" if name in DESCRIBED else purpose(name)
+        words = "" if name in SECTIONS else purpose(name)
         source = f"*`benchmarks/results/{name}.csv`"
         if (ROOT / "benchmarks" / f"{name}.py").exists():
             source += f", by `benchmarks/{name}.py`"
@@ -269,7 +333,7 @@ def page(results: Path = RESULTS) -> str:
 
 
 def readme_table(results: Path = RESULTS) -> str:
-    """RMSE and log-likelihood of every method on every data set; "" while there is no uci.csv."""
+    """RMSE and log-likelihood of every method on every data set; "" without uci.csv."""
     path = results / "uci.csv"
     if not path.exists():
         return ""
@@ -277,7 +341,7 @@ def readme_table(results: Path = RESULTS) -> str:
     n_splits = table.groupby("dataset")["split"].nunique()
     rows = []
     for method, runs in table.groupby("method", sort=False):
-        row = {"RMSE / log-likelihood of unseen rows": NAMES.get(method, method)}
+        row = {"RMSE / log-likelihood": NAMES.get(method, method)}
         for dataset in table["dataset"].unique():
             part = runs[runs["dataset"] == dataset]
             score = part["log_likelihood"].mean()
@@ -287,13 +351,14 @@ def readme_table(results: Path = RESULTS) -> str:
         rows.append(row)
     text = markdown(pd.DataFrame(rows)).replace(" -", " −").replace("| −-- ", "| --- ")
     return (
-        f"{text}\n\nMeans over the standard splits of UCI data sets, all methods on the same rows: "
+        f"{text}\n\nScores on unseen rows of UCI data sets, averaged over the standard splits "
+        "(lower RMSE and higher log-likelihood are better). All methods use the same rows: "
         "`python benchmarks/uci.py --data DIR`."
     )
 
 
 def _common(table: pd.DataFrame) -> pd.DataFrame:
-    """The splits that every method has which has any of the data set: means over the same rows."""
+    """Only the splits that all methods of a data set have run, so that means are comparable."""
     parts = []
     for _, part in table.groupby("dataset", sort=False):
         n_methods = part["method"].nunique()
@@ -303,7 +368,7 @@ def _common(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def readme(text: str, results: Path = RESULTS) -> str:
-    """The README with its table between the two marks brought up to date."""
+    """The README with an up-to-date table between the two marks."""
     before, rest = text.split(START)
     _, after = rest.split(END)
     table = readme_table(results)

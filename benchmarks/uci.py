@@ -1,11 +1,10 @@
-"""Yacht, energy, concrete and power on the 20 standard splits: ours and the peers, one run.
+"""Yacht, energy, concrete and power on the 20 standard splits: sbnn and other methods in one run.
 
     python benchmarks/uci.py --data DIR [--splits N] [--datasets yacht energy] [--methods sbnn gp]
 
-DIR holds one folder per data set (data.txt, index_features.txt, index_target.txt and
-index_train_K.txt, index_test_K.txt) and, if published numbers are wanted beside ours,
-published_results.csv. Every score is written to a CSV as soon as it is known; a second call with
-the same file goes on where the first one stopped.
+DIR has one folder per data set (data.txt, index_features.txt, index_target.txt, index_train_K.txt,
+index_test_K.txt) and, optionally, published_results.csv to print published numbers as well. Every
+score is written to a CSV file immediately; a second call with the same file continues it.
 """
 
 from __future__ import annotations

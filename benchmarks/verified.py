@@ -1,15 +1,18 @@
-"""Truth on the study's 1-3-1 problem: is what `sbnn.nsbl` hands over what it says it is?
+"""Verification on the study's 1-3-1 problem: does `sbnn.nsbl` return the optimum it claims?
 
-For every data seed: the default run (key 0); the best exact log evidence found on that data set by
-it, by a longer run with another key, and by refining, with as many particles, the optimum of
-Laplace's evidence, which no mixture and no sampler chose; and the unverified route (plain EM with
-K = 20 and with BIC's K, the surrogate maximised and believed), with the exact log evidence at the
-α it offers.
+For every data seed:
+
+- the default run (key 0);
+- the best exact log evidence known for that data set: the maximum of this run, of a longer run with
+  another key, and of a refinement, with as many particles, of the optimum of Laplace's evidence,
+  which depends on neither mixture nor sampler;
+- the unverified method: plain EM with K = 20 kernels and with the K chosen by BIC, the surrogate
+  evidence maximised, and the exact log evidence at the α found.
 
     python benchmarks/verified.py --seeds 20
 
-Prints a table and writes benchmarks/results/verified.csv, one row as soon as it is known; seeds
-that the file already holds are not run again (--fresh runs all).
+Prints a table and writes benchmarks/results/verified.csv row by row. Seeds that the file already
+contains are not run again (--fresh runs all).
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ def irrelevant_neurons(result) -> int:
 
 @float64
 def unverified(problem, phi, log_normaliser: float, sizes) -> dict[str, float]:
-    """The route without a check: EM on the particles, its evidence maximised, α taken as it is."""
+    """Without verification: fit a mixture by EM, maximise its evidence, accept α."""
     mixture = expectation_maximisation(phi, sizes, log_normaliser)
     starts = starting_points(np.random.default_rng(0), phi, problem.ard, 12)
     best = multistart(starts, mixture, problem.ard, Hyperprior())[0]
@@ -55,7 +58,7 @@ def unverified(problem, phi, log_normaliser: float, sizes) -> dict[str, float]:
 
 @float64
 def refined_laplace(problem, n_particles: int) -> float:
-    """The exact log evidence that an ascent reaches from the optimum of Laplace's evidence."""
+    """The exact log evidence that an ascent from the optimum of Laplace's evidence reaches."""
     log_alpha = sbnn.laplace_nsbl(problem, key=0).log_alpha
     start = exact_evidence(problem, log_alpha, 2, n_particles=n_particles)
     ascent = ascend(problem, log_alpha, start, Hyperprior(), 3)
@@ -97,7 +100,7 @@ def one_seed(seed: int, n_long: int) -> dict[str, float]:
 
 
 def holds(table: pd.DataFrame) -> pd.Series:
-    """What the claim asks of a data set."""
+    """Whether the result is verified, best known within one nat, and prunes one neuron."""
     return (
         table["verified"]
         & (table["gap"].abs() <= 1)
@@ -110,8 +113,8 @@ def report(table: pd.DataFrame) -> None:
     with pd.option_context("display.width", 250, "display.max_columns", 40):
         print(table.round(2).to_string(index=False))
     good = holds(table)
-    print(f"\nall of it holds for {int(good.sum())} of {len(table)} data sets", end="")
-    print(f"; not for seeds {table['seed'][~good].tolist()}" if not good.all() else "")
+    print(f"\nverified, best known and sparse: {int(good.sum())} of {len(table)} data sets", end="")
+    print(f"; not on seeds {table['seed'][~good].tolist()}" if not good.all() else "")
     for route in ("em20", "bic"):
         failed = (table[f"{route}_gap"].abs() > 1).sum()
         print(f"unverified {route}: off by more than 1 nat on {failed} of {len(table)}")
@@ -121,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--long", type=int, default=4000, help="particles of the longer run")
-    parser.add_argument("--fresh", action="store_true", help="run seeds that the file holds too")
+    parser.add_argument("--fresh", action="store_true", help="also run seeds in the file")
     options = parser.parse_args()
     OUT.parent.mkdir(exist_ok=True)
     known = OUT.exists() and not options.fresh

@@ -1,9 +1,9 @@
-"""Pictures of a report, section by section, for the page on reading it.
+"""Pictures of every section of a report, for the page docs/how-to/report.md.
 
     python docs/screenshots.py
 
-fits scikit-learn's diabetes table as the page on a real table does, opens the report in headless
-Chromium and writes docs/images/report-*.webp.
+fits scikit-learn's diabetes table as in the tutorial "A table of data", opens the report in
+headless Chromium and writes docs/images/report-*.webp.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECTIONS = (
     "verdict", "predictions", "inputs", "network", "calibration", "evidence", "parameters",
     "reproduce",
 )  # fmt: skip
-# What stands between a heading and the next one stays; heights of long tables are cut.
+# Keep one section, from its heading to the next; limit the height of long tables.
 ONLY = """
 const main = document.querySelector("main"), head = document.getElementById("%s");
 let keep = false;
@@ -46,7 +46,7 @@ def shoot(report: Path, section: str, folder: Path) -> None:
     page = folder / "page.html"
     text = report.read_text(encoding="utf-8")
     page.write_text(text.replace("</body>", f"<script>{script}</script></body>"), "utf-8")
-    # Headless windows lose some height to a title bar that is not shown.
+    # A headless window loses some height to an invisible title bar.
     shot = browser.picture(page, folder / "shot.png", WIDTH, height + 200)
     with Image.open(shot) as image:
         small = image.crop((0, 0, WIDTH, height))

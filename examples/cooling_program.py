@@ -1,8 +1,8 @@
-"""A simulator as others hand it over: a program that reads numbers and writes numbers.
+"""A stand-in for an external simulator: it reads parameters and writes numbers.
 
-Each line of standard input holds three numbers, `rate ambient heater`; each line of standard
-output holds the temperatures of a cooling body at eight times, or the word `failed` (a negative
-rate). The programs of real life are large; this one is a short loop in plain Python.
+Each input line holds three numbers, `rate ambient heater`. Each output line holds the temperatures
+of a cooling body at eight times, or the word `failed` if the rate is negative. Real simulators are
+large; this one is a short loop in plain Python.
 """
 
 import sys
@@ -14,11 +14,11 @@ AT = {round(t / STEP) for t in TIMES}
 
 
 def temperatures(rate, ambient, heater):
-    """T' = −rate (T − ambient) + heater, from T = 90, at the eight times."""
+    """Solution of T' = −rate (T − ambient) + heater with T(0) = 90, at the eight times."""
     if rate < 0:
-        raise ValueError("a body does not heat itself: the rate must not be negative")
+        raise ValueError("the rate must not be negative")
     out, temperature = [], START
-    half = 0.5 * STEP * rate  # Crank–Nicolson: T' is the mean of its values before and after
+    half = 0.5 * STEP * rate  # Crank–Nicolson: T' is averaged over both ends of a step
     gain = STEP * (heater + rate * ambient)
     for i in range(1, max(AT) + 1):
         temperature = ((1 - half) * temperature + gain) / (1 + half)

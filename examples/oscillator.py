@@ -1,30 +1,29 @@
 """Which forces drive an oscillator? Eight candidate terms, noisy displacements, four true terms.
 
-A body is released twice, once near its rest position and once far from it, and both times ends on
-the same limit cycle. Its displacement x is measured; the law of motion is asked for:
+A body is released twice, once near its rest position and once far from it. Both times it settles on
+the same limit cycle. Its displacement x is measured; the law of motion is unknown:
 
     ẍ = c₁ x + c₂ x³ + c₃ x⁵ + c₄ ẋ + c₅ |ẋ|ẋ + c₆ ẋ³ + c₇ x²ẋ + c₈ x⁴ẋ
 
-Four of the coefficients are zero in truth. `sbnn.nsbl` is told none of that: all eight are ARD.
+Four of the true coefficients are zero. `sbnn.nsbl` does not know this: all eight have ARD priors.
 
     python examples/oscillator.py --seed 0 --out oscillator-results
 
-What the method is told is what an experimenter knows: the sensor's noise, that the body was at
-rest when it was released, and units in which displacement and time are of order one, so that a
-coefficient of one is neither large nor small. The data are made by another integrator (SciPy's,
-to ten digits) than the one the model uses.
+Known are the noise level of the sensor, the fact that the body starts at rest, and units in which
+displacement and time are of order one, so that coefficients are, too. The data are generated with a
+different integrator (SciPy, ten digits) from the one in the model.
 
 Two settings differ from the defaults:
 
-- `hyperprior` rate 1e-10. The hyperprior ends every precision somewhere: an irrelevant coefficient
-  that the data resolve to a standard deviation s is left with a relevance of about √(2 rate) / s.
-  The default rate, e⁻¹⁰ = 4.5e-5, is made for weights of a network, known to a tenth or so at best
-  (√(2 rate) = 0.0095). Here a single coefficient is known to 0.01 or so, and would look
-  relevant whatever the truth. 1e-10 lets everything be pruned that is known to 2e-4 or worse.
-- `sparsify` 3 nats. By chance alone, noise makes a term that is not there gain more than 0.5 nats
-  of evidence (the default) about once in thirteen times, more than 3 about once in four hundred.
-  A network may keep such a weight without harm; a law of motion should not. So a term is believed
-  if the evidence for it is strong: a Bayes factor of twenty, which is 3 nats.
+- `hyperprior` rate 1e-10. The hyperprior caps every precision: an irrelevant coefficient that the
+  data resolve to a standard deviation s keeps a relevance of about √(2 rate) / s. The default rate,
+  e⁻¹⁰ = 4.5e-5 (√(2 rate) = 0.0095), suits network weights, which are known to about 0.1. A
+  coefficient known to 0.01 would always look relevant. With 1e-10, coefficients known to 2e-4 or
+  worse can be pruned.
+- `sparsify` 3 nats. By chance alone, a superfluous term gains more than 0.75 nat of evidence (the
+  default) about once in 20 times, and more than 3 nats about once in 400 times. In a network, such
+  a weight does no harm, but a law of motion should not contain it. A Bayes factor of twenty, which
+  is 3 nats, counts as strong evidence.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ STARTS = ["start[1]", "start[2]"]
 TRUE = np.array([-1.0, -0.5, 0.0, 0.5, 0.0, 0.0, -2.0, 0.0])
 TRUE_STARTS = np.array([0.2, 1.5])
 NOISE_STD = 0.03
-STEP = 0.16  # of the integrator, whose error is then 0.0007: a fortieth of the noise
-EVERY = 2  # the sensor reads at every second step
+STEP = 0.16  # of the integrator; its error is 0.0007, a fortieth of the noise
+EVERY = 2  # the sensor measures at every second step
 N_STEPS = 60
-LIMIT = 10.0  # a motion that leaves ±10 is unstable: what was measured stays within ±2
+LIMIT = 10.0  # a motion beyond ±10 is unstable; measurements stay within ±2
 HYPERPRIOR = sbnn.priors.Hyperprior(rate=1e-10)
 SPARSIFY = 3.0
 
@@ -61,7 +60,7 @@ def measure(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def truth(times: np.ndarray) -> np.ndarray:
-    """The true displacements, shape (n, 2), by SciPy."""
+    """True displacements, shape (n, 2), integrated with SciPy."""
 
     def law(_, state):
         x, v = state
@@ -75,10 +74,10 @@ def truth(times: np.ndarray) -> np.ndarray:
 
 
 def simulate(theta, n_steps: int):
-    """Displacements after each step, shape (n_steps, 2); infinite throughout where unstable.
+    """Displacements after each step, shape (n_steps, 2); all infinite if the motion is unstable.
 
-    Infinity makes the log-likelihood −∞, and since the motion itself is held finite (the forces
-    do not grow beyond ±LIMIT, which no stable motion reaches), gradients are never NaN.
+    Infinite predictions make the log-likelihood −∞. The forces are clipped beyond ±LIMIT, which no
+    stable motion reaches, so the motion stays finite and gradients are never NaN.
     """
     c = tuple(theta[i] for i in range(len(TERMS)))
     start = theta[len(TERMS) :]
@@ -90,8 +89,8 @@ def simulate(theta, n_steps: int):
         damping = c[3] + c[4] * jnp.abs(v) + c[5] * v * v + xx * (c[6] + xx * c[7])
         return x * stiffness + v * damping
 
-    # The four stages of Runge–Kutta are a loop, and nothing but the state is remembered for the
-    # gradient: written out and remembered, the gradient takes ten times as long.
+    # The four Runge–Kutta stages are a loop, and the gradient recomputes them from the state:
+    # unrolled and stored, the gradient takes ten times as long.
     @jax.checkpoint
     def stage(carry, weights):
         (x, v), (dx, dv), (sum_x, sum_v) = carry
@@ -130,7 +129,7 @@ def make_problem(y: np.ndarray) -> sbnn.Problem:
 
 
 def find_terms(seed: int, n_particles: int = 500, **options) -> sbnn.methods.result.Result:
-    """NSBL on the measurements with noise of this seed."""
+    """Run NSBL on measurements with this noise seed."""
     _, y = measure(seed)
     options = {"hyperprior": HYPERPRIOR, "sparsify": SPARSIFY, **options}
     return sbnn.nsbl(make_problem(y), key=0, n_particles=n_particles, **options)
@@ -153,14 +152,14 @@ def table(result) -> pd.DataFrame:
 
 
 def is_exact(found: pd.DataFrame) -> bool:
-    """Whether the terms kept are the true ones, all of them and no other."""
+    """Whether the kept terms are exactly the true ones."""
     return bool((found["kept"] == (found["true"] != 0)).all())
 
 
 def band(phi: np.ndarray, n_steps: int) -> np.ndarray:
-    """2.5 %, 50 % and 97.5 % of the motion over the draws: shape (3, n_steps, 2).
+    """2.5 %, 50 % and 97.5 % quantiles of the motion over the draws, shape (3, n_steps, 2).
 
-    Draws that turn unstable beyond the data count as infinitely far: the band then ends.
+    Draws that are unstable are left out.
     """
     with jax.enable_x64(True):
         motion = np.array(jax.jit(jax.vmap(lambda p: simulate(p, n_steps)))(phi))
@@ -168,7 +167,7 @@ def band(phi: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def plot(result, seed: int, path: Path) -> None:
-    """Data, truth and 95 % bands before (all terms) and after, continued to twice the time."""
+    """Plot data, truth and 95 % bands before and after NSBL, up to twice the measured time."""
     import matplotlib.pyplot as plt
 
     times, y = measure(seed)
@@ -217,7 +216,7 @@ def plot(result, seed: int, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0, help="of the measurement noise")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the measurement noise")
     parser.add_argument("--particles", type=int, default=500)
     parser.add_argument("--out", type=Path, default=Path("oscillator-results"))
     options = parser.parse_args()

@@ -1,14 +1,14 @@
-"""A simulator that is a program of its own: `sbnn` around `cooling_program.py`.
+"""An external program as a model: `sbnn` calls `cooling_program.py`.
 
-The program knows nothing of `sbnn`: it reads parameters and writes temperatures. Nothing of it can
-be differentiated or compiled. Measured temperatures of a cooling body are given; which of cooling
-rate, temperature of the room and a suspected heater do the data ask for? (There is no heater.)
+The program knows nothing of `sbnn`: it reads parameters and writes temperatures. It can be neither
+differentiated nor compiled. Given measured temperatures of a cooling body, which of cooling rate,
+ambient temperature and a suspected heater do the data support? (There is no heater.)
 
     python examples/subprocess_simulator.py
 
-The program is started once and then asked again and again through its standard input: to start it
-for every run would take far longer than the run itself. A run that fails, and a program
-that died (it is started anew), raise an error; `sbnn` counts it and goes on without that point.
+The program is started once and receives requests through its standard input, because starting it
+takes far longer than a run. A failed run, or a program that has died, raises an error; `sbnn`
+counts it and rejects the point. A program that has died is restarted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Simulator:
         return answer
 
     def __getstate__(self) -> dict:
-        """What a worker process is sent: it starts a program of its own."""
+        """State sent to a worker process, which starts its own copy of the program."""
         return {"command": self.command, "process": None}
 
     def close(self) -> None:
@@ -82,8 +82,8 @@ def make_problem(simulator: Simulator, y: np.ndarray) -> sbnn.Problem:
         names=NAMES,
         noise_std=NOISE_STD,
         priors={
-            "rate": sbnn.priors.Normal(0.0, 0.5),  # half of it fails: the program says so
-            "ambient": sbnn.priors.Normal(20.0, 2.0),  # the room's thermometer
+            "rate": sbnn.priors.Normal(0.0, 0.5),  # the program rejects negative rates
+            "ambient": sbnn.priors.Normal(20.0, 2.0),  # from a thermometer in the room
         },
         ard=["heater"],
         bound=5.0,
@@ -92,9 +92,9 @@ def make_problem(simulator: Simulator, y: np.ndarray) -> sbnn.Problem:
 
 
 def learn(problem: sbnn.Problem, n_particles: int, **options):
-    # The data know the heater to about 0.1, too finely for the default hyperprior to call it
-    # irrelevant for certain (see docs/physics.md, "Units"): a smaller rate. And the program gives
-    # the same answer every time: a failed run need not be tried again.
+    # The data determine the heater to about 0.1, too precisely for the default hyperprior to prune
+    # it reliably (see "Units" in docs/tutorials/physics.md), so the rate is smaller. The program is
+    # deterministic, so a failed run need not be repeated.
     fine = sbnn.priors.Hyperprior(rate=1e-8)
     return sbnn.nsbl(
         problem, key=0, n_particles=n_particles, hyperprior=fine, on_failure="reject", **options
@@ -103,7 +103,7 @@ def learn(problem: sbnn.Problem, n_particles: int, **options):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0, help="of the measurement noise")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the measurement noise")
     parser.add_argument("--particles", type=int, default=50)
     options = parser.parse_args()
     simulator = Simulator()

@@ -1,9 +1,9 @@
-"""Pages of the documentation as notebooks: their cells, what they print, what they say they print.
+"""Documentation pages as notebooks: run their cells and compare or update the outputs.
 
-A block marked `python` or `sh` is a cell, and a `text` block straight after it shows its output;
-other blocks (`shell`, …) are only for reading. To bring the outputs of a page up to date:
+A block marked `python` or `sh` is a cell; a `text` block directly after it shows its output. Other
+blocks (`py`, `shell`, …) are not run. To update the outputs of a page:
 
-    python tests/pages.py docs/table.md
+    python tests/pages.py docs/tutorials/table.md
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NUMBER = re.compile(r"([-−]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?)")
 
 
 class Cell(NamedTuple):
-    """A block that is run."""
+    """A code block that is run."""
 
     language: str
     source: str
-    shown: str | None  # what the page says it prints
+    shown: str | None  # the output that the page shows
 
 
 def cells(text: str) -> list[Cell]:
@@ -35,7 +35,7 @@ def cells(text: str) -> list[Cell]:
 
 
 def run(page: list[Cell], folder: Path) -> tuple[list[str], dict]:
-    """What each cell prints when all are run in turn in a folder, and the names left behind."""
+    """Run all cells in a folder; return the output of each, and the variables at the end."""
     names: dict = {"__name__": "page"}
     printed = []
     with contextlib.chdir(folder):
@@ -60,9 +60,9 @@ def _shell(source: str) -> str:
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Same words, and numbers within 2 % or two units of the last digit shown.
+    """Whether words are equal, and numbers within 2 % or two units of the last digit shown.
 
-    So much may differ between processors: the order of a sum decides where an optimiser stops.
+    Numbers differ between processors, because rounding affects where an optimiser stops.
     """
     ours, theirs = (NUMBER.split(" ".join(text.split())) for text in (shown, printed))
     return len(ours) == len(theirs) and all(
@@ -78,7 +78,7 @@ def _close(shown: str, printed: str) -> bool:
 
 
 def refresh(path: Path) -> None:
-    """Rewrite the outputs that a page shows."""
+    """Update the outputs that a page shows."""
     text = path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         printed, _ = run(cells(text), Path(folder))

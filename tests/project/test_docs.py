@@ -1,4 +1,4 @@
-"""Pages of the documentation run as notebooks, and print what they say they print."""
+"""Documentation pages run as notebooks, and their outputs match what the pages show."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pages
 import pytest
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 TUTORIALS = ("start.md", "table.md", "boxcar.md", "physics.md")
 
 
@@ -20,51 +21,53 @@ def check(path: Path, folder: Path) -> dict:
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_a_tutorial_opens_as_a_notebook_with_the_same_cells(name):
-    path = ROOT / "docs" / name
+def test_tutorial_converts_to_a_notebook_with_the_same_cells(name: str) -> None:
+    path = DOCS / "tutorials" / name
     notebook = jupytext.read(path)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    ours = [
+    expected = [
         cell.source.rstrip() if cell.language == "python" else f"%%sh\n{cell.source.rstrip()}"
         for cell in pages.cells(path.read_text(encoding="utf-8"))
     ]
-    assert code == ours
-    assert ours
+    assert code == expected
+    assert expected
 
 
-def test_the_five_minute_start_prints_what_it_says(tmp_path):
-    names = check(ROOT / "docs" / "start.md", tmp_path)
+def test_five_minute_start_verifies_and_prunes_one_neuron(tmp_path: Path) -> None:
+    names = check(DOCS / "tutorials" / "start.md", tmp_path)
     assert names["result"].verified
     assert names["small"].network.sizes == (1, 2, 1)
 
 
-def test_the_page_on_a_model_of_ones_own_finds_the_two_true_terms(tmp_path):
-    names = check(ROOT / "docs" / "physics.md", tmp_path)
+def test_physics_tutorial_prunes_the_two_superfluous_terms(tmp_path: Path) -> None:
+    names = check(DOCS / "tutorials" / "physics.md", tmp_path)
     assert set(names["result"].prune().names) == {"linear", "quadratic"}
 
 
-def test_the_page_on_a_simulator_samples_its_program(tmp_path):
-    names = check(ROOT / "docs" / "simulator.md", tmp_path)
-    phi = names["result"].phi  # y was made with a rate of 0.2 and a room of 20, and noise
+def test_simulator_guide_recovers_the_true_parameters(tmp_path: Path) -> None:
+    names = check(DOCS / "how-to" / "simulator.md", tmp_path)
+    phi = names["result"].phi  # y was generated with rate 0.2, ambient 20, and noise
     assert (abs(phi.mean(axis=0) - [0.2, 20.0]) < 4 * phi.std(axis=0)).all()
-    assert phi[:, 0].std() < 0.02  # the data were heard: the prior's is 0.8
+    assert phi[:, 0].std() < 0.02  # narrower than the prior, whose std is about 0.8
 
 
-def test_the_page_on_any_model_and_machine_prints_what_it_says(tmp_path):
-    check(ROOT / "docs" / "any_model.md", tmp_path)
-
-
-def test_the_page_on_interrupted_runs_prints_what_it_says(tmp_path):
-    check(ROOT / "docs" / "checkpoints.md", tmp_path)
-
-
-def test_the_page_on_a_real_table_prints_what_it_says(tmp_path):
-    check(ROOT / "docs" / "table.md", tmp_path)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "how-to/own_model.md",
+        "how-to/checkpoints.md",
+        "how-to/add_likelihood.md",
+        "how-to/add_move.md",
+        "tutorials/table.md",
+    ],
+)
+def test_page_outputs_match(tmp_path: Path, name: str) -> None:
+    check(DOCS / name, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["README.md", "docs/boxcar.md"])
-def test_what_takes_long_prints_what_it_says(tmp_path, name):
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorials/boxcar.md"])
+def test_slow_page_outputs_match(tmp_path: Path, name: str) -> None:
     check(ROOT / name, tmp_path)
 
 
@@ -80,5 +83,7 @@ def test_what_takes_long_prints_what_it_says(tmp_path, name):
         ("rmse 0.49 of −2,406 ok 1", False),
     ],
 )
-def test_outputs_that_differ_are_seen(printed, same):
+def test_comparison_of_outputs_tolerates_rounding_but_no_other_difference(
+    printed: str, same: bool
+) -> None:
     assert pages.agree("rmse 0.49 of −2,406 ok", printed) is same

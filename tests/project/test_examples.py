@@ -1,4 +1,4 @@
-"""The examples do what they say: at small size by default, the whole oscillator when slow."""
+"""The examples do what they claim: small versions by default, the full ones when slow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def load(name: str):
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # a class of it can be sent to other processes
+    sys.modules[name] = module  # so that its classes can be pickled
     spec.loader.exec_module(module)
     return module
 
@@ -29,8 +29,8 @@ subprocess_simulator = load("subprocess_simulator")
 TRUTH = np.concatenate([oscillator.TRUE, oscillator.TRUE_STARTS])
 
 
-def test_the_oscillator_s_integrator_agrees_with_scipy():
-    """Its error is that of Runge–Kutta, far below the noise; half the true step would show."""
+def test_oscillator_integrator_agrees_with_scipy():
+    """Its error is far below the noise; a shift by one step would be detected."""
     times, _ = oscillator.measure(0)
     with jax.enable_x64(True):
         motion = np.asarray(oscillator.model(TRUTH))
@@ -38,11 +38,11 @@ def test_the_oscillator_s_integrator_agrees_with_scipy():
     assert np.abs(motion - oscillator.truth(times + oscillator.STEP)).max() > 0.1
 
 
-def test_an_unstable_motion_has_zero_likelihood_and_no_nan():
+def test_unstable_motion_has_zero_likelihood_and_finite_gradients():
     _, y = oscillator.measure(0)
     problem = oscillator.make_problem(y)
     runaway = TRUTH.copy()
-    runaway[:3] = 5.0  # stiffness that pushes outwards
+    runaway[:3] = 5.0  # negative stiffness
     values = problem.log_likelihood(np.stack([TRUTH, runaway]))
     assert np.isfinite(values[0])
     assert values[1] == -np.inf
@@ -53,8 +53,8 @@ def test_an_unstable_motion_has_zero_likelihood_and_no_nan():
     assert np.abs(gradients[0]).max() > 0
 
 
-def test_with_all_terms_the_oscillator_is_fitted_to_its_noise():
-    """The mode near the truth: residuals as the sensor's noise, the truth within its errors."""
+def test_oscillator_with_all_terms_fits_to_within_the_noise():
+    """At the mode, residuals match the sensor noise and the truth is within its errors."""
     _, y = oscillator.measure(0)
     problem = oscillator.make_problem(y)
     result = sbnn.laplace(problem, start=TRUTH, n_particles=50)
@@ -64,13 +64,13 @@ def test_with_all_terms_the_oscillator_is_fitted_to_its_noise():
     with jax.enable_x64(True):
         residual = y - np.asarray(oscillator.model(result.arrays["mode"]))
     freedom = y.size - len(TRUTH)
-    # χ² of the residuals has mean n − p and variance 2 (n − p); the prior adds next to nothing.
+    # χ² has mean n − p and variance 2 (n − p); the effect of the prior is negligible.
     chi2 = (residual**2).sum() / oscillator.NOISE_STD**2
     assert abs(chi2 - freedom) < 4 * np.sqrt(2 * freedom)
 
 
 @pytest.mark.slow
-def test_exactly_the_true_terms_of_the_oscillator_are_found(tmp_path):
+def test_nsbl_finds_exactly_the_true_terms_of_the_oscillator(tmp_path):
     result = oscillator.find_terms(seed=0)
     found = oscillator.table(result)
     assert result.verified
@@ -79,7 +79,7 @@ def test_exactly_the_true_terms_of_the_oscillator_are_found(tmp_path):
     assert (tmp_path / "oscillator.png").stat().st_size > 10_000
 
 
-def test_a_table_with_one_term_too_many_is_not_exact():
+def test_one_superfluous_term_is_not_exact():
     table = oscillator.pd.DataFrame({"true": oscillator.TRUE, "kept": oscillator.TRUE != 0})
     assert oscillator.is_exact(table)
     table.loc[2, "kept"] = True
@@ -93,15 +93,15 @@ def simulator():
     simulator.close()
 
 
-def test_the_program_solves_its_equation(simulator):
-    """Against the exact solution, with a heater: T∞ = ambient + heater / rate."""
+def test_cooling_program_matches_the_exact_solution(simulator):
+    """With a heater, T∞ = ambient + heater / rate."""
     rate, ambient, heater = 0.3, 15.0, 1.2
     limit = ambient + heater / rate
     exact = limit + (90.0 - limit) * np.exp(-rate * subprocess_simulator.TIMES)
     np.testing.assert_allclose(simulator([rate, ambient, heater]), exact, atol=0.01)
 
 
-def test_failed_runs_and_a_killed_program_are_errors_and_the_next_run_works(simulator):
+def test_simulator_raises_on_failure_and_restarts_after_a_crash(simulator):
     good = simulator([0.2, 20.0, 0.0])
     with pytest.raises(RuntimeError, match="failed at"):
         simulator([-0.2, 20.0, 0.0])
@@ -113,7 +113,7 @@ def test_failed_runs_and_a_killed_program_are_errors_and_the_next_run_works(simu
         crash([0.2, 20.0, 0.0])
 
 
-def test_the_program_is_sampled_and_its_failures_are_counted(simulator):
+def test_sampling_an_external_program_counts_its_failures(simulator):
     problem = subprocess_simulator.make_problem(simulator, subprocess_simulator.measure(0))
     assert problem.black_box
     with pytest.warns(RuntimeWarning, match="The function failed"):
@@ -126,7 +126,7 @@ def test_the_program_is_sampled_and_its_failures_are_counted(simulator):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The function failed")
-def test_the_heater_that_is_not_there_is_found_irrelevant(simulator):
+def test_nsbl_prunes_the_absent_heater(simulator):
     problem = subprocess_simulator.make_problem(simulator, subprocess_simulator.measure(0))
     result = subprocess_simulator.learn(problem, 50)
     assert result.verified
