@@ -29,8 +29,8 @@ import pandas as pd
 from harness import RESULTS, exponent
 
 from sbnn import Problem, SparseBNNRegressor, datasets, network_problem, priors, standard
-from sbnn.evidence.laplace.fit import Model
-from sbnn.evidence.laplace.optimum import initial, layer_groups
+from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.optimum import initial
 from sbnn.evidence.laplace.pruning import evolve
 
 RUNS: list[dict] = []
@@ -47,8 +47,8 @@ def table(n: int, n_features: int = 8, seed: int = 0) -> tuple[np.ndarray, np.nd
 def seconds_per_iteration(n: int, width: int, n_iter: int = 10, repeats: int = 3) -> float:
     """The shortest of several timings: other load on the machine only adds time."""
     x, y = table(n)
-    model = Model(np.ascontiguousarray(x.T), y[None], (x.shape[1], width, 1))
-    groups, times = layer_groups(model.sizes), []
+    model = NetworkModel(x_t=np.ascontiguousarray(x.T), y_t=y[None], sizes=(x.shape[1], width, 1))
+    groups, times = model.groups(), []
     for repeat in range(repeats):
         opt = initial(model, np.random.default_rng(repeat))
         started = time.process_time()
