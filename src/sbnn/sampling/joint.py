@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbnn._core.float64 import float64
 from sbnn._core.keys import generator
 from sbnn.priors import Custom, Hyperprior, JointPrior, Normal
 from sbnn.problems.problem import Problem
@@ -163,48 +161,3 @@ def joint_symmetry(problem: Problem) -> JointSymmetry | None:
     if not weights[hidden].all():
         return None
     return JointSymmetry(symmetry, problem.ard)
-
-
-@float64
-def nuts(
-    problem: Problem,
-    hyperprior: Hyperprior,
-    starts: np.ndarray,
-    key,
-    n_warmup: int = 1000,
-    n_samples: int = 2000,
-    target_acceptance: float = 0.9,
-) -> np.ndarray:
-    """Independent check: BlackJAX's NUTS on the joint problem, one chain per row of `starts`.
-
-    Returns draws of (z, log α), shape (n_chains, n_samples, d + n_α). The box around log α is
-    smooth for NUTS: outside it the density is zero and the trajectory is rejected.
-    """
-    import blackjax
-
-    if problem.black_box:
-        raise ValueError(
-            "NUTS needs gradients, and this log-likelihood is a black box. Write it with "
-            "jax.numpy, or use sbnn.hierarchical."
-        )
-    target = joint_target(problem, hyperprior)
-
-    def log_density(joint):
-        return target.evaluate(joint[None])[0] + target.prior.log_density(joint)
-
-    def one_chain(key, start):
-        key_warmup, key_sample = jax.random.split(key)
-        warmup = blackjax.window_adaptation(
-            blackjax.nuts, log_density, target_acceptance_rate=target_acceptance
-        )
-        (state, parameters), _ = warmup.run(key_warmup, start, n_warmup)
-        kernel = blackjax.nuts(log_density, **parameters).step
-
-        def step(state, key):
-            state, _ = kernel(key, state)
-            return state, state.position
-
-        return jax.lax.scan(step, state, jax.random.split(key_sample, n_samples))[1]
-
-    keys = jax.random.split(key, len(starts))
-    return np.asarray(jax.jit(jax.vmap(one_chain))(keys, jnp.asarray(starts)))
