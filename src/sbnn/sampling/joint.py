@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -31,18 +33,18 @@ def log_alpha_prior(hyperprior: Hyperprior) -> Custom:
     log_mass = float(np.log(cumulative[-1]) + log_values.max())
     quantiles = cumulative / cumulative[-1]
 
-    def density(z):
+    def density(z: jax.Array) -> jax.Array:
         inside = (z >= low) & (z <= high)
         value = hyperprior.shape * z - hyperprior.rate * jnp.exp(jnp.clip(z, low, high)) - log_mass
         return jnp.where(inside, value, -jnp.inf)
 
-    def sampler(key, shape):
+    def sampler(key: Any, shape: tuple[int, ...]) -> np.ndarray:
         return np.interp(generator(key).uniform(size=shape), quantiles, grid)
 
     return Custom(density, sampler, support=(low, high))
 
 
-def to_parameters(joint, ard: np.ndarray):
+def to_parameters(joint: jax.Array | np.ndarray, ard: np.ndarray) -> jax.Array:
     """(…, d + n_α) → φ of shape (…, d): φ = z exp(−½ log α) where ARD (non-centred)."""
     d = len(ard)
     positions = np.full(d, 0)
@@ -56,7 +58,7 @@ def join_log_alpha(
     problem: Problem,
     phi: np.ndarray,
     hyperprior: Hyperprior,
-    low=LOG_ALPHA_RANGE[0],
+    low: float | np.ndarray = LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
     """(z, log α) with log α drawn from p(log α|φ), cut to range, or from `low` on."""
     high = LOG_ALPHA_RANGE[1]
@@ -69,12 +71,12 @@ def redraw_log_alpha(
     problem: Problem,
     joint: np.ndarray,
     hyperprior: Hyperprior,
-    low=LOG_ALPHA_RANGE[0],
+    low: float | np.ndarray = LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
     """(z, log α) with log α drawn anew from p(log α|φ) at the same φ.
 
-    A draw outside the range is refused and the old value stays: Metropolis's rule for the cut
-    density, so that it is left invariant.
+    A draw outside the range is rejected and the old value stays, which leaves the truncated density
+    invariant.
     """
     high = LOG_ALPHA_RANGE[1]
     phi = np.asarray(to_parameters(joint, problem.ard))
@@ -83,7 +85,9 @@ def redraw_log_alpha(
     return _join(problem, phi, np.where(inside, log_alpha, joint[:, problem.n_parameters :]))
 
 
-def _draw_log_alpha(rng, values: np.ndarray, hyperprior: Hyperprior) -> np.ndarray:
+def _draw_log_alpha(
+    rng: np.random.Generator, values: np.ndarray, hyperprior: Hyperprior
+) -> np.ndarray:
     """α|φ ~ Gamma(s + ½, r + ½φ²)."""
     alpha = rng.gamma(hyperprior.shape + 0.5, 1.0, size=values.shape)
     alpha /= hyperprior.rate + 0.5 * values**2
