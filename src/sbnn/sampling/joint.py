@@ -44,7 +44,7 @@ def log_alpha_prior(hyperprior: Hyperprior) -> Custom:
     return Custom(density, sampler, support=(low, high))
 
 
-def to_parameters(joint: jax.Array | np.ndarray, ard: np.ndarray) -> jax.Array:
+def to_parameters(joint: Any, ard: np.ndarray) -> jax.Array:
     """(…, d + n_α) → φ of shape (…, d): φ = z exp(−½ log α) where ARD (non-centred)."""
     d = len(ard)
     positions = np.full(d, 0)
