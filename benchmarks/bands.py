@@ -22,12 +22,13 @@ from pathlib import Path
 import jax
 import numpy as np
 import pandas as pd
+from nuts import nuts
 
 import sbnn
 from sbnn._core.float64 import float64
 from sbnn.priors import Hyperprior
 from sbnn.problems.network import push_forward
-from sbnn.sampling.joint import joint_target, nuts, to_parameters
+from sbnn.sampling.joint import joint_target, to_parameters
 
 OUT = Path(__file__).parent / "results" / "bands.csv"
 AT = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])

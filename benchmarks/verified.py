@@ -27,7 +27,8 @@ import pandas as pd
 
 import sbnn
 from sbnn._core.float64 import float64
-from sbnn.evidence.ascent import ascend, exact_evidence
+from sbnn.evidence.ascent import ascend
+from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.mixture import expectation_maximisation
 from sbnn.evidence.newton import multistart, starting_points
 from sbnn.priors import Hyperprior

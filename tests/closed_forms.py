@@ -10,8 +10,10 @@ import numpy as np
 import sbnn
 from sbnn._core.keys import seed_of
 from sbnn.evidence.mixture import GaussianMixture
-from sbnn.sampling import moves
-from sbnn.sampling.moves import MoveInfo, Particles
+from sbnn.sampling.moves import RandomWalk, metropolis, moved
+from sbnn.sampling.moves.base import failures
+from sbnn.sampling.moves.random_walk import log_uniform, n_words, propose, random_words
+from sbnn.sampling.state import MoveInfo
 
 SIGMA = 0.4
 
@@ -44,20 +46,13 @@ def linear():
     return problem, mixture
 
 
-def naive_mutate(target, key, particles, beta, factor, scale, **_):
+def naive_mutate(density, key, particles, factor, scale, **_):
     """One move with the textbook scale 2.38/√d, whatever the acceptance: what must not pass."""
-    phi, log_likelihood, _ = particles
-    n, d = phi.shape
-    factor = 2.38 / np.sqrt(d) * np.broadcast_to(factor, (2, d, d))
-    words = moves.random_words(seed_of(key), (moves.n_words(phi.shape[1]), n))
-    word = words[-1]
-    proposal = moves._host_propose(words, phi, factor, np.zeros(n, np.int32))
-    new = np.asarray(target.evaluate(proposal))
-    phi, log_likelihood, accept, bad = (
-        np.asarray(a)
-        for a in moves._host_accept(
-            target.prior, word, np.float64(beta), phi, log_likelihood, proposal, new
-        )
-    )
-    info = MoveInfo(accept.mean(), scale, 1, n, int(bad.sum()), 1.0, False)
-    return Particles(phi, log_likelihood, particles.ancestor), info
+    n, d = particles.phi.shape
+    factor = RandomWalk().initial_scale(d) * np.broadcast_to(factor, (2, d, d))
+    words = random_words(seed_of(key), (n_words(d), n))
+    proposal = np.asarray(propose(words, particles.phi, factor, np.zeros(n, np.int32)))
+    there = density.there(proposal)
+    now, accepted = metropolis(log_uniform(words[-1]), density.beta, density.here(particles), there)
+    info = MoveInfo(accepted.mean(), scale, 1, n, int(failures(there).sum()), 1.0, False)
+    return moved(particles, now), info

@@ -12,9 +12,12 @@ from scipy.stats import multivariate_normal, norm
 import sbnn
 from sbnn.evidence import ascent as refine
 from sbnn.evidence import closed_form as evidence
+from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.newton import maximise
+from sbnn.evidence.particle_estimates import particle_derivatives, savage_dickey
 from sbnn.priors import Hyperprior, Normal
 from sbnn.problems.symmetry import Symmetry
+from sbnn.sampling.moves import relabel
 
 HYPERPRIOR = Hyperprior()
 
@@ -32,7 +35,7 @@ def test_particle_derivatives_are_those_of_the_evidence_for_a_gaussian_posterior
     exact = evidence.evaluate(log_alpha, mixture, problem.ard, hyperprior)
     n = 4000
     parts = [
-        refine.particle_derivatives(posterior_draws(log_alpha, n, 71, i), log_alpha, hyperprior)
+        particle_derivatives(posterior_draws(log_alpha, n, 71, i), log_alpha, hyperprior)
         for i in range(40)
     ]
     gradients, errors, hessians = (np.array(p) for p in zip(*parts))
@@ -74,7 +77,7 @@ def test_savage_dickey_is_the_evidence_lost_by_removing_a_parameter():
     base = evidence.log_evidence(log_alpha, mixture, problem.ard)
     at = evidence.posterior(log_alpha, mixture, problem.ard)
     mean, std = at.means[0, 0], np.sqrt(np.diag(at.covariances[0]))
-    ratios = refine.savage_dickey(phi, log_alpha)
+    ratios = savage_dickey(phi, log_alpha)
     for i in range(3):
         removed = log_alpha.copy()
         removed[i] = 40.0  # α → ∞
@@ -96,8 +99,7 @@ def exact_runs():
     problem, _ = linear()
     log_alpha = np.array([0.0, 0.5, 1.0])
     return log_alpha, [
-        refine.exact_evidence(problem, log_alpha, jax.random.key(k), n_particles=500)
-        for k in keys(3)
+        exact_evidence(problem, log_alpha, jax.random.key(k), n_particles=500) for k in keys(3)
     ]
 
 
@@ -129,7 +131,7 @@ def test_exact_evidence_of_a_hybrid_prior_counts_the_known_one():
         linear_log_likelihood, ["a", "b", "c"], {"b": Normal(-0.5, 0.3)}, ard=["a", "c"],
         data=(design, y),
     )  # fmt: skip
-    run = refine.exact_evidence(problem, np.array([0.0, 1.0]), keys(1)[0], n_particles=500)
+    run = exact_evidence(problem, np.array([0.0, 1.0]), keys(1)[0], n_particles=500)
     variances = np.array([1.0, 0.09, np.exp(-1.0)])
     total = SIGMA**2 * np.eye(len(y)) + (design * variances) @ design.T
     truth = multivariate_normal.logpdf(y, -0.5 * design[:, 1], total)
@@ -139,7 +141,7 @@ def test_exact_evidence_of_a_hybrid_prior_counts_the_known_one():
 @pytest.mark.parametrize("cold", [np.zeros(3), np.array([4.0, 4.0, -3.0])])
 def test_the_ascent_ends_at_the_optimum_of_sparse_bayesian_learning(cold):
     problem, mixture = linear()
-    start = refine.exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
@@ -159,7 +161,7 @@ def test_the_ascent_ends_at_the_optimum_of_sparse_bayesian_learning(cold):
 def test_the_ascent_prunes_what_the_evidence_can_do_without():
     problem, mixture = linear()
     cold = np.zeros(3)
-    start = refine.exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=0.5)
     assert ascent.log_alpha[2] > 5.0
     assert (ascent.log_alpha[:2] < 3.0).all()
@@ -173,7 +175,7 @@ def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
     problem, mixture = linear()
     monkeypatch.setattr(refine, "WON_BACK", 1e6)
     cold = np.zeros(3)
-    start = refine.exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
     plain = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=0.5)
     assert ascent.pruned == (2,)
@@ -189,7 +191,7 @@ def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
 def test_what_was_pruned_before_keeps_its_precision():
     problem, _ = linear()
     away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed, and held away
-    start = refine.exact_evidence(problem, away, keys(1)[0], n_particles=500)
+    start = exact_evidence(problem, away, keys(1)[0], n_particles=500)
     held = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0], pruned=(1,))
     free = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0])
     assert held.log_alpha[1] == 9.0
@@ -206,7 +208,7 @@ def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihoo
     rng = np.random.default_rng(5)
     one = rng.normal(size=10)
     n = 4000
-    phi = refine.relabel(rng, np.tile(one, (n, 1)), prior, problem.symmetry, n_proposals=40)
+    phi = relabel(rng, np.tile(one, (n, 1)), prior, problem.symmetry, n_proposals=40)
     images = Symmetry(problem.network, flip=False).expand(one)
     log_mass = np.asarray(prior.log_density(images))
     masses = np.exp(log_mass - log_mass.max())
@@ -217,7 +219,7 @@ def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihoo
     errors = np.sqrt(masses * (1 - masses) / n)
     assert (np.abs(counts / n - masses) < 4 * errors).all()
     np.testing.assert_allclose(problem.log_likelihood(phi[0]), problem.log_likelihood(one))
-    assert refine.relabel(rng, phi, prior, None) is phi
+    assert relabel(rng, phi, prior, None) is phi
 
 
 def test_every_step_keeps_half_of_the_particles_effective():

@@ -11,8 +11,8 @@ from helpers import keys
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
-from sbnn.evidence.ascent import exact_evidence
 from sbnn.evidence.candidates import surrogate_optima
+from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
 from sbnn.priors import Hyperprior, Normal
 from sbnn.problems.network import push_forward

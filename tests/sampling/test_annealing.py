@@ -13,9 +13,9 @@ import sbnn
 from sbnn._core.float64 import float64
 from sbnn.priors import Hyperprior, Normal
 from sbnn.sampling.annealing import _data_information, heat_and_cool
-from sbnn.sampling.checkpoints import Checkpoint, Folder
+from sbnn.sampling.checkpoints import Folder, FolderCheckpoint
 from sbnn.sampling.joint import LOG_ALPHA_RANGE, redraw_log_alpha, to_parameters
-from sbnn.sampling.moves import prior_log_density
+from sbnn.sampling.moves.base import prior_log_density
 
 # Three parameters that the likelihood does not couple, so that each marginal is an integral over
 # one dimension: one that the data ask for, one they hardly speak of, and one with a known prior.
@@ -156,11 +156,11 @@ def test_interrupted_and_continued_is_the_same(tmp_path):
         return log_likelihood(phi, np)
 
     with pytest.raises(KeyboardInterrupt):
-        draws(n=300, evaluate=evaluate, checkpoint=Checkpoint(folder, "average"))
+        draws(n=300, evaluate=evaluate, checkpoint=FolderCheckpoint(folder, "average"))
     folder.close()
     again = Folder(tmp_path, {"a": 1})
     calls = 10_000
-    on = draws(n=300, evaluate=evaluate, checkpoint=Checkpoint(again, "average"))
+    on = draws(n=300, evaluate=evaluate, checkpoint=FolderCheckpoint(again, "average"))
     again.close()
     unbroken = draws(n=300, evaluate=lambda phi: log_likelihood(phi, np))
     np.testing.assert_array_equal(on[2], unbroken[2])

@@ -26,7 +26,8 @@ import sbnn
 from sbnn.priors import Hyperprior
 from sbnn.problems.fingerprints import value_hash
 from sbnn.sampling import checkpoints as files
-from sbnn.sampling.checkpoints import Checkpoint, CheckpointError, Folder
+from sbnn.sampling.checkpoints import CheckpointError, Folder, FolderCheckpoint
+from sbnn.sampling.storage import NO_CHECKPOINT
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -501,8 +502,8 @@ def test_a_checkpoint_of_another_version_is_refused(half, copy, monkeypatch):
     monkeypatch.setattr("sbnn.methods.resume.__version__", "9.9")
     refused(half, 'version: "0', '"9.9" here')
     monkeypatch.undo()
-    monkeypatch.setattr(files, "FORMAT", 2)
-    refused(half, "has format 1", "reads 2")
+    monkeypatch.setattr(files, "FORMAT", 3)
+    refused(half, "has format 2", "reads 3")
 
 
 @pytest.mark.parametrize("name", ["call.sbnn", "tmcmc.sbnn"])
@@ -589,16 +590,16 @@ def test_numbers_come_back_as_they_were(tmp_path):
         "ancestor": np.array([1, 0]),
     }
     values = {"beta": 0.1 + 0.2, "none": None, "inf": float("inf"), "move": "hmc", "yes": True}
-    Checkpoint(folder, "a").part("b").write(arrays, values)
+    FolderCheckpoint(folder, "a").part("b").write(arrays, values)
     folder.close()
     folder = Folder(tmp_path / "c", {})
-    read, back = Checkpoint(folder).part("a").part("b").read()
+    read, back = FolderCheckpoint(folder).part("a").part("b").read()
     folder.close()
     assert back == values
     for name, array in arrays.items():
         assert read[name].dtype == array.dtype
         assert read[name].tobytes() == array.tobytes()
-    assert Checkpoint(None).part("a").read() is None
+    assert NO_CHECKPOINT.part("a").read() is None
 
 
 def test_what_a_killed_process_left_unfinished_is_removed(tmp_path, uninterrupted):

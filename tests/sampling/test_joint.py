@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import assert_mean_within_errors, assert_within_errors, keys, rng
+from nuts import nuts
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -19,7 +20,6 @@ from sbnn.sampling.joint import (
     joint_symmetry,
     joint_target,
     log_alpha_prior,
-    nuts,
     to_parameters,
 )
 

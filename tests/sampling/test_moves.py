@@ -9,8 +9,9 @@ from helpers import SEED, assert_within_errors, gaussian_problem, rng
 from scipy import stats
 
 from sbnn._core.keys import seed_of
-from sbnn.sampling import moves
-from sbnn.sampling.moves import TARGET_ACCEPTANCE, Particles, chunked, mutate
+from sbnn.sampling.moves import HMC, Particles, RandomWalk, Tempered, mutate
+from sbnn.sampling.moves.mutation import _correlation
+from sbnn.sampling.moves.random_walk import random_words, symmetric_noise
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +36,12 @@ def population(problem, phi):
     return Particles(phi, problem.log_likelihood(phi), np.arange(len(phi)))
 
 
+def walk(problem, beta, particles, factor, scale, **options):
+    density = Tempered(problem.target(), beta)
+    key = jax.random.key(SEED)
+    return mutate(density, key, particles, factor, scale, move=RandomWalk(), **options)
+
+
 @pytest.mark.parametrize("kind", ["random_walk", "hmc", "black box"])
 def test_moves_leave_the_tempered_target_invariant(kind):
     problem, _ = gaussian_problem(2)
@@ -47,14 +54,12 @@ def test_moves_leave_the_tempered_target_invariant(kind):
         return stats.norm.logpdf(theta, *problem.data).sum(axis=1)
 
     after, info = mutate(
-        problem.target(),
+        Tempered(problem.target(), beta, on_the_host if kind == "black box" else None),
         jax.random.key(SEED),
         before,
-        beta,
         factor,
         0.5,
-        move="hmc" if kind == "hmc" else "random_walk",
-        evaluate=on_the_host if kind == "black box" else None,
+        move=HMC() if kind == "hmc" else RandomWalk(),
     )
     assert info.decorrelated
     assert info.correlation <= 0.2
@@ -74,7 +79,7 @@ def test_moves_bring_particles_from_elsewhere_to_the_target():
     phi = rng(31).normal(size=(800, 2))
     start = population(problem, phi)
     factor = np.sqrt(variance) * np.eye(2)
-    after, _ = mutate(problem.target(), jax.random.key(SEED), start, 0.3, factor, 1.0)
+    after, _ = walk(problem, 0.3, start, factor, 1.0)
     distance = [
         stats.kstest(((p - centre) / np.sqrt(variance)).ravel(), "norm").pvalue
         for p in (phi, after.phi)
@@ -87,18 +92,10 @@ def test_the_scale_is_steered_to_the_target_acceptance(scale):
     problem, _ = gaussian_problem(2)
     _, variance, phi = posterior_draws(problem, 800, 1.0)
     factor = np.sqrt(variance) * np.eye(2)
-    _, info = mutate(
-        problem.target(),
-        jax.random.key(SEED),
-        population(problem, phi),
-        1.0,
-        factor,
-        scale,
-        threshold=-1.0,
-    )
+    _, info = walk(problem, 1.0, population(problem, phi), factor, scale, threshold=-1.0)
     assert info.n_moves >= 400
     assert not info.decorrelated
-    assert info.acceptance == pytest.approx(TARGET_ACCEPTANCE["random_walk"], abs=0.05)
+    assert info.acceptance == pytest.approx(RandomWalk.target_acceptance, abs=0.05)
     assert 0.5 < info.scale < 5.0
 
 
@@ -107,14 +104,14 @@ def test_two_factors_serve_two_halves_of_the_ancestors():
     _, variance, phi = posterior_draws(problem, 200, 1.0)
     factors = np.stack([0.0 * np.eye(2), np.sqrt(variance) * np.eye(2)])
     before = population(problem, phi)._replace(ancestor=np.repeat([99, 100], 100))
-    after, _ = mutate(problem.target(), jax.random.key(SEED), before, 1.0, factors, 1.0)
+    after, _ = walk(problem, 1.0, before, factors, 1.0)
     np.testing.assert_array_equal(after.phi[:100], phi[:100])
     assert (after.phi[100:] != phi[100:]).any(axis=1).mean() > 0.9
 
 
 def test_the_proposal_noise_is_symmetric_with_unit_variance():
-    words = moves.random_words(seed_of(SEED), (2, 20_000))
-    noise = np.asarray(moves._symmetric_noise(words, 3)).T
+    words = random_words(seed_of(SEED), (2, 20_000))
+    noise = np.asarray(symmetric_noise(words, 3)).T
     assert noise.shape == (20_000, 3)
     assert np.abs(noise).max() < np.sqrt(3)
     assert_within_errors(noise.mean(axis=0), 0.0, 1 / np.sqrt(20_000), "mean")
@@ -124,35 +121,18 @@ def test_the_proposal_noise_is_symmetric_with_unit_variance():
         (noise[:, 0] * noise[:, 2]).mean(), 0.0, 1 / np.sqrt(20_000), "correlation"
     )
     np.testing.assert_array_equal(  # every value has its mirror image
-        moves._symmetric_noise(np.array([[5], [7]], np.uint32), 2),
-        -moves._symmetric_noise(np.array([[65530], [65528]], np.uint32), 2),
+        symmetric_noise(np.array([[5], [7]], np.uint32), 2),
+        -symmetric_noise(np.array([[65530], [65528]], np.uint32), 2),
     )
-
-
-@pytest.mark.parametrize("n", [50, 64, 257, 1000, 2500])
-def test_chunks_cover_every_row_once_and_in_order(n):
-    phi = np.arange(2.0 * n).reshape(n, 2)
-    other = np.arange(float(n))
-    found = chunked(
-        lambda scale, phi, other, number: (scale * phi, other, np.full(len(phi), number)),
-        phi,
-        (other,),
-        (3.0,),
-        lambda i: 10 * i,
-    )
-    np.testing.assert_array_equal(found[0], 3 * phi)
-    np.testing.assert_array_equal(found[1], other)
-    # each chunk had its own random numbers
-    assert len(np.unique(found[2])) == -(-n // moves.CHUNK)
 
 
 def test_random_words_differ_between_keys_moves_and_chunks():
     seeds = [seed_of(1), seed_of(1, 0), seed_of(1, 0, 0), seed_of(1, 1), seed_of(2)]
-    words = [tuple(moves.random_words(s, (5,))) for s in seeds]
+    words = [tuple(random_words(s, (5,))) for s in seeds]
     assert len(set(words)) == len(seeds)
-    assert words[1] == tuple(moves.random_words(seed_of(1, 0), (5,)))
+    assert words[1] == tuple(random_words(seed_of(1, 0), (5,)))
 
 
 def test_a_constant_log_likelihood_counts_as_decorrelated():
-    assert moves._correlation(np.zeros(5), np.arange(5.0)) == 0.0
-    assert moves._correlation(np.arange(5.0), np.arange(5.0)) == pytest.approx(1.0)
+    assert _correlation(np.zeros(5), np.arange(5.0)) == 0.0
+    assert _correlation(np.arange(5.0), np.arange(5.0)) == pytest.approx(1.0)

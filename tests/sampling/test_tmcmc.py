@@ -28,14 +28,8 @@ from scipy import stats
 
 import sbnn
 from sbnn.priors import Normal, Uniform
-from sbnn.sampling import moves, tmcmc
-from sbnn.sampling.tmcmc import (
-    covariance_factor,
-    next_beta,
-    split_factors,
-    systematic_resample,
-    temper,
-)
+from sbnn.sampling import chunks, tmcmc
+from sbnn.sampling.moves import random_walk
 
 PINE = Path(__file__).resolve().parents[3] / "shared" / "data" / "evidence" / "radiata_pine.dat"
 
@@ -297,11 +291,11 @@ def test_other_data_of_the_same_shape_do_not_compile_again():
         )
 
     sbnn.standard(problem(0.0), key=0, n_particles=500)
-    before = moves._walk_block._cache_size(), tmcmc._evaluate_chunk._cache_size()
+    before = random_walk._walk_block._cache_size(), chunks._evaluate_chunk._cache_size()
     sbnn.standard(problem(0.5), key=1, n_particles=500)
-    assert (moves._walk_block._cache_size(), tmcmc._evaluate_chunk._cache_size()) == before
+    assert (random_walk._walk_block._cache_size(), chunks._evaluate_chunk._cache_size()) == before
     sbnn.standard(problem(0.5), key=1, n_particles=300)  # other shapes do: the count can grow
-    assert moves._walk_block._cache_size() > before[0]
+    assert random_walk._walk_block._cache_size() > before[0]
 
 
 # The record of a run.
@@ -335,62 +329,6 @@ def test_a_run_that_runs_out_of_stages_is_not_converged():
     assert not run.converged
     assert "after 3 stages" in run.reason
     assert run.stages[-1].beta < 1
-
-
-# The parts.
-
-
-def test_the_next_beta_keeps_half_of_the_effective_sample_size():
-    log_likelihood = 50 * rng(41).normal(size=1000)
-    beta = next_beta(log_likelihood, 0.0)
-    weights = np.exp(beta * (log_likelihood - log_likelihood.max()))
-    assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(500, rel=1e-6)
-    assert next_beta(log_likelihood * 1e-3, 0.2) == 1.0
-    assert next_beta(np.zeros(10), 0.0) == 1.0
-
-
-def test_the_next_beta_stays_where_most_particles_are_impossible_and_always_advances_else():
-    impossible = np.r_[np.zeros(40), np.full(60, -np.inf)]
-    assert next_beta(impossible, 0.3) == 0.3
-    extreme = np.r_[0.0, np.full(99, -1e300)]
-    assert next_beta(extreme, 0.5) > 0.5
-    np.testing.assert_array_equal(temper(impossible, 0.0)[[0, -1]], [0.0, -np.inf])
-
-
-def test_systematic_resampling_keeps_every_share_to_within_one():
-    weights = rng(42).dirichlet(np.ones(200))
-    counts = np.bincount(systematic_resample(rng(43), weights), minlength=200)
-    assert counts.sum() == 200
-    assert (np.abs(counts - 200 * weights) < 1 + 1e-9).all()
-    alone = systematic_resample(rng(44), np.eye(5)[3])
-    np.testing.assert_array_equal(alone, np.full(5, 3))
-
-
-def test_the_covariance_factor_is_that_of_the_weighted_covariance():
-    generator = rng(45)
-    phi, weights = generator.normal(size=(300, 3)), generator.dirichlet(np.ones(300))
-    phi = phi * [1.0, 1e-6, 1e4]
-    factor = covariance_factor(phi, weights)
-    expected = np.cov(phi.T, aweights=weights, ddof=0)
-    np.testing.assert_allclose(factor @ factor.T, expected, rtol=1e-8)
-
-
-def test_the_covariance_factor_survives_constant_and_repeated_coordinates():
-    phi = rng(46).normal(size=(100, 1)) * np.array([[1.0, 1.0, 0.0]])
-    factor = covariance_factor(phi, np.full(100, 0.01))
-    assert np.isfinite(factor).all()
-    assert (np.diag(factor) > 0).all()
-
-
-def test_each_half_moves_by_the_covariance_of_the_other():
-    phi = np.vstack([rng(47).normal(size=(100, 2)), 5 * rng(48).normal(size=(100, 2))])
-    weights = np.full(200, 1 / 200)
-    factors = split_factors(phi, weights)
-    np.testing.assert_allclose(factors[0], covariance_factor(phi[100:], np.full(100, 0.01)))
-    np.testing.assert_allclose(factors[1], covariance_factor(phi[:100], np.full(100, 0.01)))
-    lopsided = np.r_[np.zeros(100), np.full(100, 0.01)]
-    whole = covariance_factor(phi, lopsided)
-    np.testing.assert_allclose(split_factors(phi, lopsided), np.stack([whole, whole]))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 import sbnn
-from sbnn.priors import Hyperprior, Normal
+from sbnn.priors import Normal
 from sbnn.sampling.evaluator import TASK_SECONDS, Evaluator, n_tasks
-from sbnn.sampling.joint import nuts
 from sbnn.sampling.workers import EvaluationError
 
 N = 50
@@ -401,7 +400,6 @@ def test_what_needs_gradients_says_so():
         lambda: sbnn.hierarchical(problem, move="hmc"),
         lambda: sbnn.laplace(problem),
         lambda: sbnn.laplace_nsbl(problem),
-        lambda: nuts(problem, Hyperprior(), np.zeros((1, 3)), 0),
         lambda: result.modes(),
     ):
         with pytest.raises(ValueError, match=r"needs gradients.*black.box"):

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sbnn._core.keys import derive_key, generator
-from sbnn.evidence.ascent import Ascent, AscentStep, ascend, exact_evidence
+from sbnn.evidence.ascent import Ascent, AscentStep, ascend
 from sbnn.evidence.closed_form import log_evidence
+from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.laplace.problem_models import laplace_log_alpha
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import Optimum, multistart, starting_points
@@ -19,7 +20,7 @@ from sbnn.evidence.relevance import relevance_from_particles
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.problems.symmetry import Symmetry
-from sbnn.sampling.checkpoints import NO_CHECKPOINT, Checkpoint
+from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tmcmc import TmcmcResult
 
 LAPLACE_STARTS = 4  # of the climb that adds a candidate which no sample and no mixture chose

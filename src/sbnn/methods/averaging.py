@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.keys import generator
-from sbnn.evidence.ascent import relabel
 from sbnn.evidence.candidates import Candidate, Search, expand_permutations, multiplicity
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation, kernel_density
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.sampling.annealing import heat_and_cool, lowest_log_alpha
-from sbnn.sampling.checkpoints import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.joint import join_log_alpha, joint_symmetry, to_parameters
+from sbnn.sampling.moves import relabel
+from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 
 
 def check_nsbl(problem: Problem, mixture, n_starts, sparsify, tolerance) -> None:

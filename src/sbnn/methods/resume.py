@@ -22,7 +22,8 @@ from sbnn.methods.result import Result
 from sbnn.priors import Hyperprior
 from sbnn.problems.fingerprints import problem_identity, value_hash
 from sbnn.problems.problem import Problem
-from sbnn.sampling.checkpoints import NO_CHECKPOINT, Checkpoint, Folder
+from sbnn.sampling.checkpoints import Folder, FolderCheckpoint
+from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 
 F = TypeVar("F", bound=Callable[..., Result])
 
@@ -70,7 +71,7 @@ def resumable(method: F) -> F:
             path = folder.finished()
             if path is not None:
                 return _finished(load_result(path), problem)
-            bound.arguments["checkpoint"] = Checkpoint(folder)
+            bound.arguments["checkpoint"] = FolderCheckpoint(folder)
             result = method(*bound.args, **bound.kwargs)
             result = dataclasses.replace(result, seconds=folder.seconds)
             folder.finish(lambda path: result.save(path, overwrite=True))

@@ -30,7 +30,9 @@ from sbnn.problems.problem import Problem, require_ard, require_problem
 from sbnn.problems.symmetry import invariant_symmetry
 from sbnn.sampling.evaluator import with_executor
 from sbnn.sampling.joint import joint_evaluator, joint_symmetry, joint_target, to_parameters
-from sbnn.sampling.tmcmc import STUCK, Stage, TmcmcResult, check_options, tmcmc
+from sbnn.sampling.moves import STUCK, Move, move_name
+from sbnn.sampling.state import Stage
+from sbnn.sampling.tmcmc import TmcmcResult, check_options, tmcmc
 
 Progress = bool | Callable[[Stage], None]
 
@@ -54,7 +56,7 @@ def standard(
     problem: Problem,
     key: Any = 0,
     n_particles: int = 2000,
-    move: str = "auto",
+    move: str | Move = "auto",
     max_moves: int = 400,
     progress: Progress = False,
     executor: Any = None,
@@ -71,7 +73,7 @@ def standard(
     key : int or JAX key
         The same key gives the same answer, on any number of devices.
     n_particles : int
-    move : {"auto", "random_walk", "hmc"}
+    move : {"auto", "random_walk", "hmc"} or sbnn.sampling.moves.Move
     max_moves : int
         Cap of moves per tempering stage.
     progress : bool or callable
@@ -114,7 +116,7 @@ def standard(
     return Result(
         method="standard",
         phi=run.particles.phi,
-        settings={"n_particles": n_particles, "move": move, "max_moves": max_moves},
+        settings={"n_particles": n_particles, "move": move_name(move), "max_moves": max_moves},
         **_record(run, problem, key, started),
     )
 
@@ -336,7 +338,7 @@ def hierarchical(
     key: Any = 0,
     n_particles: int = 2000,
     hyperprior: Hyperprior | None = None,
-    move: str = "auto",
+    move: str | Move = "auto",
     max_moves: int | None = None,
     progress: Progress = False,
     executor: Any = None,
@@ -379,7 +381,7 @@ def hierarchical(
         settings={
             "n_particles": n_particles,
             "hyperprior": [hyperprior.shape, hyperprior.rate],
-            "move": move,
+            "move": move_name(move),
             "max_moves": max_moves,
         },
         log_alpha=full_length(problem, log_alpha.mean(axis=0)),

@@ -1,15 +1,16 @@
-"""Draws that know how uncertain log α is: a population at an optimum, heated and cooled again."""
+"""Draws of φ and log α: a population at an optimum, heated and cooled again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sbnn._core.keys import generator
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
-from sbnn.sampling.checkpoints import NO_CHECKPOINT, Checkpoint
+from sbnn.sampling.chunks import evaluate_all
 from sbnn.sampling.joint import (
     LOG_ALPHA_RANGE,
     join_log_alpha,
@@ -19,11 +20,13 @@ from sbnn.sampling.joint import (
     redraw_log_alpha,
     to_parameters,
 )
-from sbnn.sampling.moves import Evaluate, prior_log_density
-from sbnn.sampling.tmcmc import (
+from sbnn.sampling.moves import Rescale, ShapedWalk, Tempered
+from sbnn.sampling.state import AnnealingStage, AnnealingState, Evaluate, Particles
+from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
+from sbnn.sampling.tempering import (
     covariance_factor,
-    evaluate_all,
     next_beta,
+    normalise,
     systematic_resample,
     temper,
 )
@@ -33,15 +36,13 @@ HOT = 0.05
 # A block is `WALKS` steps of φ at fixed α and `RESCALINGS` changes of log α at fixed z.
 WALKS, RESCALINGS = 5, 15
 HOT_BLOCKS, COOLING_BLOCKS, LAST_BLOCKS = 15, 8, 10
-RESCALED, RESCALING = 4, 4.0  # at most so many precisions at a time, log α by so much (std)
-ACCEPTANCE = 0.25
 
 
 def heat_and_cool(
     problem: Problem,
     hyperprior: Hyperprior,
     phi: np.ndarray,
-    key,
+    key: Any,
     evaluate: Evaluate | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> tuple[np.ndarray, np.ndarray, int]:
@@ -54,132 +55,170 @@ def heat_and_cool(
     - log α from p(log α|φ), without an evaluation;
     - random walks of φ at fixed α, shaped by the precision βH + diag(α), where H is what the data
       add at the optimum;
-    - log α of a few parameters up or down by the same amount, φ = z α^(−½) following at fixed z.
-      One such step prunes a parameter or brings it back, and moves along the ridges on which
-      weights grow and shrink together.
+    - log α of a few parameters up or down by the same amount, φ = z α^(−½) following at fixed z
+      (`sbnn.sampling.moves.Rescale`).
 
     No prior is wider than the box in which the likelihood was sampled: log α starts at −2 log of
     its half-width. Without that, a neuron whose step lies between or beyond the data may have any
     weight, and a single draw in thousands decides mean and standard deviation of a prediction.
 
-    Returns (z, log α) of shape (n, d + n_α), the log-likelihood, and the number of evaluations.
+    Parameters
+    ----------
+    problem : Problem
+    hyperprior : Hyperprior
+    phi : ndarray, shape (n, d)
+    key : int or JAX key
+    evaluate : callable, optional
+        Log-likelihood of (n, d) on the host, for black-box problems.
+    checkpoint : Checkpoint
+        Where the state is stored after every stage, and from which the run continues.
+
+    Returns
+    -------
+    joint : ndarray, shape (n, d + n_α)
+        (z, log α).
+    log_likelihood : ndarray, shape (n,)
+    n_evaluations : int
     """
     symmetry = None if joint_symmetry(problem) is None else problem.symmetry
     flips = None if symmetry is None else replace(symmetry, permute=False)
     folded = phi if flips is None else flips.fold(phi)
-    population = _Population(problem, hyperprior, folded, evaluate)
-    stage, beta = 0, HOT
+    model = JointModel.of(problem, hyperprior, folded, evaluate)
     saved = checkpoint.read()
-    if saved is None:
-        population.start(generator(key, 0), folded)
-    else:
-        stage, beta = population.restore(saved)
-    while stage == 0 or beta < 1.0:
-        rng = generator(key, 1, stage)
-        if stage > 0:
-            beta = population.cool(rng, beta)
-        n_blocks = HOT_BLOCKS if stage == 0 else COOLING_BLOCKS if beta < 1.0 else LAST_BLOCKS
-        for _ in range(n_blocks):
-            population.block(rng, beta)
-        stage += 1
-        checkpoint.write(*population.state(stage, beta))
-    joint = population.joint
+    state = init(key, model, folded) if saved is None else AnnealingState.unpacked(saved)
+    while state.stage == 0 or state.beta < 1.0:
+        state, _ = step(key, state, model)
+        checkpoint.write(*state.packed())
+    joint, log_likelihood, _ = state.particles
+    n_evaluations = state.n_evaluations
     if flips is not None:
         d = problem.n_parameters
         signed = flips.apply_random(generator(key, 2), joint[:, :d])
         joint = np.concatenate([signed, joint[:, d:]], axis=1)
-    log_likelihood, n_evaluations = population.log_likelihood, population.n_evaluations
     if evaluate is None:  # the walks may have used a rapid, rounded likelihood
         log_likelihood = problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
         n_evaluations += len(joint)
     return joint, log_likelihood, n_evaluations
 
 
-class _Population:
-    """Particles (z, log α), their log-likelihoods, and the moves."""
+@dataclass(frozen=True, kw_only=True)
+class _Bounded(Tempered):
+    """The tempered joint density, with log α above its lower bounds (the last coordinates)."""
 
-    def __init__(self, problem: Problem, hyperprior: Hyperprior, phi, evaluate):
-        self.problem, self.hyperprior = problem, hyperprior
-        self.target = joint_target(problem, hyperprior)
-        self.evaluate = joint_evaluator(problem, evaluate)
-        self.information = _data_information(phi, problem.ard)
-        self.low = lowest_log_alpha(problem)
-        self.scale, self.n_evaluations = 0.3, 0
+    low: np.ndarray
 
-    def start(self, rng, phi) -> None:
-        self.joint = join_log_alpha(rng, self.problem, phi, self.hyperprior, self.low)
-        self.log_likelihood = evaluate_all(self.target, self.joint, self.evaluate)
-        self.n_evaluations += len(phi)
+    def log_prior(self, phi: np.ndarray) -> np.ndarray:
+        inside = (phi[:, -len(self.low) :] > self.low).all(axis=1)
+        return np.where(inside, super().log_prior(phi), -np.inf)
 
-    def state(self, stage: int, beta: float):
-        arrays = {"joint": self.joint, "log_likelihood": self.log_likelihood}
-        return arrays, {"loop": [stage, beta, self.scale, self.n_evaluations]}
 
-    def restore(self, saved) -> tuple[int, float]:
-        arrays, values = saved
-        self.joint, self.log_likelihood = arrays["joint"], arrays["log_likelihood"]
-        stage, beta, self.scale, self.n_evaluations = values["loop"]
-        return stage, beta
+@dataclass(frozen=True)
+class JointModel:
+    """The joint posterior of φ and log α, with the shape that its random walks need."""
 
-    def cool(self, rng, beta: float) -> float:
-        """The next β, as far as half of the population still counts; resampled to it."""
-        new = next_beta(self.log_likelihood, beta)
-        log_weights = temper(self.log_likelihood, new - beta)
-        weights = np.exp(log_weights - log_weights.max())
-        chosen = systematic_resample(rng, weights / weights.sum())
-        self.joint, self.log_likelihood = self.joint[chosen], self.log_likelihood[chosen]
-        return new
+    problem: Problem
+    hyperprior: Hyperprior
+    hottest: Tempered
+    information: np.ndarray  # (d, d), what the data add to the prior's precision
+    low: np.ndarray  # lower bounds of log α
 
-    def block(self, rng, beta: float) -> None:
-        d, ard = self.problem.n_parameters, self.problem.ard
-        self.joint = redraw_log_alpha(rng, self.problem, self.joint, self.hyperprior, self.low)
-        self.log_prior = np.asarray(prior_log_density(self.target.prior, self.joint))
-        n, n_alpha = len(self.joint), int(ard.sum())
-        factor = self._walk_factor(beta)
-        accepted = 0.0
-        for _ in range(WALKS):
-            step = np.zeros_like(self.joint)
-            step[:, :d] = np.einsum("nij,nj->ni", factor, rng.standard_normal((n, d)))
-            accepted += self._metropolis(rng, beta, self.joint + self.scale * step) / WALKS
-        self.scale = float(self.scale * np.exp(accepted - ACCEPTANCE))
-        for _ in range(RESCALINGS):
-            step = np.zeros_like(self.joint)
-            sign = rng.choice([-1.0, 1.0], (n, RESCALED))
-            which = rng.integers(n_alpha, size=(n, RESCALED))
-            used = np.arange(RESCALED) < rng.integers(1, RESCALED + 1, size=(n, 1))
-            np.put_along_axis(step[:, d:], which, np.where(used, sign, 0.0), axis=1)
-            step *= RESCALING * rng.standard_normal((n, 1))
-            self._metropolis(rng, beta, self.joint + step)
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        hyperprior: Hyperprior,
+        phi: np.ndarray,
+        evaluate: Evaluate | None = None,
+    ) -> JointModel:
+        """The model around draws φ of the posterior at an optimum."""
+        low = lowest_log_alpha(problem)
+        target, on_host = joint_target(problem, hyperprior), joint_evaluator(problem, evaluate)
+        density = _Bounded(target, HOT, on_host, low=low)
+        return cls(problem, hyperprior, density, _data_information(phi, problem.ard), low)
 
-    def _walk_factor(self, beta: float) -> np.ndarray:
+    def at(self, beta: float) -> Tempered:
+        """The joint density at a temperature."""
+        return replace(self.hottest, beta=beta)
+
+    def walk_factor(self, joint: np.ndarray, beta: float) -> np.ndarray:
         """(n, d, d): W with W Wᵀ the inverse of βH + diag(α), in the coordinates z."""
         d, ard = self.problem.n_parameters, self.problem.ard
-        unit = np.ones((len(self.joint), d))
-        unit[:, ard] = np.exp(-0.5 * self.joint[:, d:])  # φ per z
+        unit = np.ones((len(joint), d))
+        unit[:, ard] = np.exp(-0.5 * joint[:, d:])  # φ per z
         precision = beta * self.information * unit[:, :, None] * unit[:, None, :]
         precision[:, ard, ard] += 1.0
         return np.linalg.inv(np.linalg.cholesky(precision)).transpose(0, 2, 1)
 
-    def _metropolis(self, rng, beta: float, proposal: np.ndarray) -> float:
-        """Accept or not each row of a symmetric proposal; returns the accepted share."""
-        new_prior = np.asarray(prior_log_density(self.target.prior, proposal))
-        inside = (new_prior > -np.inf) & (proposal[:, self.problem.n_parameters :] > self.low).all(
-            1
-        )
-        if self.evaluate is None:
-            new = evaluate_all(self.target, proposal, None)
-        else:
-            new = np.full(len(proposal), -np.inf)
-            new[inside] = self.evaluate(proposal[inside])  # outside the prior nothing needs a run
-        possible = inside & (new > -np.inf)
-        gain = np.where(possible, new, 0.0) - self.log_likelihood
-        ratio = beta * gain + np.where(inside, new_prior, 0.0) - self.log_prior
-        accept = possible & (np.log(rng.random(len(proposal))) < ratio)
-        self.joint = np.where(accept[:, None], proposal, self.joint)
-        self.log_likelihood = np.where(accept, new, self.log_likelihood)
-        self.log_prior = np.where(accept, new_prior, self.log_prior)
-        self.n_evaluations += len(proposal)
-        return float(accept.mean())
+
+def init(key: Any, model: JointModel, phi: np.ndarray) -> AnnealingState:
+    """The hot population: draws φ at an optimum, each with log α from p(log α|φ)."""
+    joint = join_log_alpha(generator(key, 0), model.problem, phi, model.hyperprior, model.low)
+    log_likelihood = evaluate_all(model.hottest.target, joint, model.hottest.evaluate)
+    particles = Particles(joint, log_likelihood, np.arange(len(phi)))
+    scale = ShapedWalk().initial_scale(phi.shape[1])
+    return AnnealingState(particles, HOT, stage=0, scale=scale, n_evaluations=len(phi))
+
+
+def step(
+    key: Any, state: AnnealingState, model: JointModel
+) -> tuple[AnnealingState, AnnealingStage]:
+    """One stage: cool (except in the first), resample, and move in blocks.
+
+    Parameters
+    ----------
+    key : int or JAX key
+        Of the whole run: each stage derives its own from it.
+    state : AnnealingState
+    model : JointModel
+
+    Returns
+    -------
+    AnnealingState
+    AnnealingStage
+    """
+    rng = generator(key, 1, state.stage)
+    n_blocks, acceptance = HOT_BLOCKS, 0.0
+    if state.stage > 0:
+        state = _cool(rng, state)
+        n_blocks = COOLING_BLOCKS if state.beta < 1.0 else LAST_BLOCKS
+    for _ in range(n_blocks):
+        state, acceptance = _block(rng, state, model)
+    state = state._replace(stage=state.stage + 1)
+    return state, AnnealingStage(state.beta, acceptance, n_blocks)
+
+
+def _cool(rng: np.random.Generator, state: AnnealingState) -> AnnealingState:
+    """The population resampled to the next β, at which half of it still counts."""
+    joint, log_likelihood, _ = state.particles
+    beta = next_beta(log_likelihood, state.beta)
+    chosen = systematic_resample(rng, normalise(temper(log_likelihood, beta - state.beta)))
+    particles = Particles(joint[chosen], log_likelihood[chosen], chosen)
+    return state._replace(particles=particles, beta=beta)
+
+
+def _block(
+    rng: np.random.Generator, state: AnnealingState, model: JointModel
+) -> tuple[AnnealingState, float]:
+    """One block of moves; the state, and the acceptance of its random walks."""
+    joint = redraw_log_alpha(rng, model.problem, state.particles.phi, model.hyperprior, model.low)
+    particles = state.particles._replace(phi=joint)  # at the same φ: the likelihood stays
+    density, n = model.at(state.beta), len(joint)
+    factor = model.walk_factor(joint, state.beta)
+    walk, rescale = ShapedWalk(), Rescale(len(model.low), RESCALINGS)
+
+    run = walk.kernel(density, factor, rng)
+    acceptance = 0.0
+    for _ in range(WALKS):
+        particles, info = run(particles, state.scale)
+        acceptance += info.n_accepted / n / WALKS
+    scale = float(state.scale * np.exp(acceptance - walk.target_acceptance))
+
+    run = rescale.kernel(density, factor, rng)
+    particles, _ = run(particles, rescale.initial_scale(joint.shape[1]))
+    n_moves = WALKS * walk.evaluations_per_move + rescale.block * rescale.evaluations_per_move
+    return state._replace(
+        particles=particles, scale=scale, n_evaluations=state.n_evaluations + n_moves * n
+    ), acceptance
 
 
 def lowest_log_alpha(problem: Problem) -> np.ndarray:

@@ -10,73 +10,51 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from sbnn._core.atomic import UNFINISHED, whole_file
-from sbnn.sampling.moves import MoveInfo, Particles
+from sbnn.sampling.storage import Companion, Saved
 
 try:
     import fcntl
 except ImportError:  # not on Windows; there, nothing stops a second process
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
 _MAGIC = b"sbnn checkpoint"
 _SUFFIX = ".sbnn"
 _CALL, _RESULT = "call", "result.nc"
 _START_OVER = "Give another directory, or delete this one to start over."
-
-Saved = tuple[dict[str, np.ndarray], dict[str, Any]]
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used: of another call, damaged, or in use."""
 
 
-class Companion(Protocol):
-    """What changes alongside the computation and belongs to its state: a record of failures."""
-
-    def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any]) -> None: ...
-
-
 @dataclass(frozen=True)
-class Checkpoint:
-    """Where a computation, or a part of it, keeps its state; without a folder it keeps nothing."""
+class FolderCheckpoint:
+    """A checkpoint in a folder: the state of a computation, or of the part called `name`."""
 
-    folder: Folder | None = None
+    folder: Folder
     name: str = ""
 
-    def part(self, name: str) -> Checkpoint:
-        return Checkpoint(self.folder, f"{self.name}.{name}" if self.name else name)
+    def part(self, name: str) -> FolderCheckpoint:
+        """The checkpoint of a part of the computation."""
+        return FolderCheckpoint(self.folder, f"{self.name}.{name}" if self.name else name)
 
     def read(self) -> Saved | None:
         """Arrays and values as last written, or None."""
-        return None if self.folder is None else self.folder.read(self.name)
+        return self.folder.read(self.name)
 
     def write(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
-        """Put the state in the place of the last one, in one step."""
-        if self.folder is not None:
-            self.folder.write(self.name, arrays, values)
+        """Replace the stored state in one step."""
+        self.folder.write(self.name, arrays, values)
 
     def accompany(self, companion: Companion) -> None:
-        """Keep the companion's state with every part, and give it back when a part is read."""
-        if self.folder is not None:
-            self.folder.companion = companion
-
-    def moves(self, mutate: Callable[[], tuple[Particles, MoveInfo]]) -> tuple[Particles, MoveInfo]:
-        """What `mutate()` gives; kept, so that it is not run a second time."""
-        saved = self.read()
-        if saved is not None:
-            return Particles(**saved[0]), MoveInfo(**saved[1])
-        particles, info = mutate()
-        self.write(particles._asdict(), info._asdict())
-        return particles, info
-
-
-NO_CHECKPOINT = Checkpoint()
+        """Store the companion's state with every part, and restore it when a part is read."""
+        self.folder.companion = companion
 
 
 class Folder:
@@ -234,7 +212,7 @@ class Folder:
         head, _, body = (self.path / name).read_bytes().partition(b"\n")
         words = head.split(b" ")
         if b" ".join(words[:2]) != _MAGIC or len(words) != 4:
-            raise self._damaged(f"{name} does not begin as a checkpoint does")
+            raise self._damaged(f"{name} is not a checkpoint file")
         if words[3].decode("ascii", "replace") != hashlib.sha256(body).hexdigest():
             raise self._damaged(f"{name} does not fit its checksum")
         if words[2] != b"%d" % FORMAT:

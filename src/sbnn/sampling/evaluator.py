@@ -78,11 +78,11 @@ class Evaluator:
     def __enter__(self) -> Evaluator:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._backend is not None:
             self._backend.close()
 
-    def __call__(self, phi) -> np.ndarray:
+    def __call__(self, phi: np.ndarray) -> np.ndarray:
         phi = np.ascontiguousarray(phi, dtype=float)
         values = np.full(len(phi), np.nan)
         errors: dict[int, str] = {}
@@ -93,7 +93,7 @@ class Evaluator:
             if len(errors) == len(rows[:n]):
                 raise ValueError(
                     f"The function failed at each of the first {len(errors)} parameter vectors, "
-                    f"first at {phi[0]}: {errors[0]}. Mend the function, or narrow the priors."
+                    f"first at {phi[0]}: {errors[0]}. Fix the function or narrow the priors."
                 )
             rows = rows[n:]
         if len(rows):
@@ -104,7 +104,7 @@ class Evaluator:
                 self.failures.append(Failure(phi[row].copy(), errors[row]))
         return np.where(np.isnan(values) | (values == np.inf), -np.inf, values)
 
-    def _evaluate(self, phi, rows: np.ndarray, values: np.ndarray) -> dict[int, str]:
+    def _evaluate(self, phi: np.ndarray, rows: np.ndarray, values: np.ndarray) -> dict[int, str]:
         """Fill in the values of `rows`; return the errors of those that failed for good."""
         errors, final = self._run(phi, rows, values)
         if self.on_failure == "retry" and errors:
@@ -116,7 +116,9 @@ class Evaluator:
             raise failed_at(self.problem.names, phi[row], errors[row])
         return errors
 
-    def _run(self, phi, rows: np.ndarray, values) -> tuple[dict[int, str], dict[int, str]]:
+    def _run(
+        self, phi: np.ndarray, rows: np.ndarray, values: np.ndarray
+    ) -> tuple[dict[int, str], dict[int, str]]:
         """One attempt at each row: errors of the function, and deaths that are for good."""
         stop, backend = self.on_failure == "raise", self._backend
         if backend is None:
@@ -232,7 +234,7 @@ def with_executor(method: F) -> F:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments

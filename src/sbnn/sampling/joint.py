@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbnn._core.float64 import float64
 from sbnn._core.keys import generator
 from sbnn.priors import Custom, Hyperprior, JointPrior, Normal
 from sbnn.problems.problem import Problem
@@ -33,18 +33,18 @@ def log_alpha_prior(hyperprior: Hyperprior) -> Custom:
     log_mass = float(np.log(cumulative[-1]) + log_values.max())
     quantiles = cumulative / cumulative[-1]
 
-    def density(z):
+    def density(z: jax.Array) -> jax.Array:
         inside = (z >= low) & (z <= high)
         value = hyperprior.shape * z - hyperprior.rate * jnp.exp(jnp.clip(z, low, high)) - log_mass
         return jnp.where(inside, value, -jnp.inf)
 
-    def sampler(key, shape):
+    def sampler(key: Any, shape: tuple[int, ...]) -> np.ndarray:
         return np.interp(generator(key).uniform(size=shape), quantiles, grid)
 
     return Custom(density, sampler, support=(low, high))
 
 
-def to_parameters(joint, ard: np.ndarray):
+def to_parameters(joint: Any, ard: np.ndarray) -> jax.Array:
     """(…, d + n_α) → φ of shape (…, d): φ = z exp(−½ log α) where ARD (non-centred)."""
     d = len(ard)
     positions = np.full(d, 0)
@@ -58,7 +58,7 @@ def join_log_alpha(
     problem: Problem,
     phi: np.ndarray,
     hyperprior: Hyperprior,
-    low=LOG_ALPHA_RANGE[0],
+    low: float | np.ndarray = LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
     """(z, log α) with log α drawn from p(log α|φ), cut to range, or from `low` on."""
     high = LOG_ALPHA_RANGE[1]
@@ -71,12 +71,12 @@ def redraw_log_alpha(
     problem: Problem,
     joint: np.ndarray,
     hyperprior: Hyperprior,
-    low=LOG_ALPHA_RANGE[0],
+    low: float | np.ndarray = LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
     """(z, log α) with log α drawn anew from p(log α|φ) at the same φ.
 
-    A draw outside the range is refused and the old value stays: Metropolis's rule for the cut
-    density, so that it is left invariant.
+    A draw outside the range is rejected and the old value stays, which leaves the truncated density
+    invariant.
     """
     high = LOG_ALPHA_RANGE[1]
     phi = np.asarray(to_parameters(joint, problem.ard))
@@ -85,7 +85,9 @@ def redraw_log_alpha(
     return _join(problem, phi, np.where(inside, log_alpha, joint[:, problem.n_parameters :]))
 
 
-def _draw_log_alpha(rng, values: np.ndarray, hyperprior: Hyperprior) -> np.ndarray:
+def _draw_log_alpha(
+    rng: np.random.Generator, values: np.ndarray, hyperprior: Hyperprior
+) -> np.ndarray:
     """α|φ ~ Gamma(s + ½, r + ½φ²)."""
     alpha = rng.gamma(hyperprior.shape + 0.5, 1.0, size=values.shape)
     alpha /= hyperprior.rate + 0.5 * values**2
@@ -163,48 +165,3 @@ def joint_symmetry(problem: Problem) -> JointSymmetry | None:
     if not weights[hidden].all():
         return None
     return JointSymmetry(symmetry, problem.ard)
-
-
-@float64
-def nuts(
-    problem: Problem,
-    hyperprior: Hyperprior,
-    starts: np.ndarray,
-    key,
-    n_warmup: int = 1000,
-    n_samples: int = 2000,
-    target_acceptance: float = 0.9,
-) -> np.ndarray:
-    """Independent check: BlackJAX's NUTS on the joint problem, one chain per row of `starts`.
-
-    Returns draws of (z, log α), shape (n_chains, n_samples, d + n_α). The box around log α is
-    smooth for NUTS: outside it the density is zero and the trajectory is rejected.
-    """
-    import blackjax
-
-    if problem.black_box:
-        raise ValueError(
-            "NUTS needs gradients, and this log-likelihood is a black box. Write it with "
-            "jax.numpy, or use sbnn.hierarchical."
-        )
-    target = joint_target(problem, hyperprior)
-
-    def log_density(joint):
-        return target.evaluate(joint[None])[0] + target.prior.log_density(joint)
-
-    def one_chain(key, start):
-        key_warmup, key_sample = jax.random.split(key)
-        warmup = blackjax.window_adaptation(
-            blackjax.nuts, log_density, target_acceptance_rate=target_acceptance
-        )
-        (state, parameters), _ = warmup.run(key_warmup, start, n_warmup)
-        kernel = blackjax.nuts(log_density, **parameters).step
-
-        def step(state, key):
-            state, _ = kernel(key, state)
-            return state, state.position
-
-        return jax.lax.scan(step, state, jax.random.split(key_sample, n_samples))[1]
-
-    keys = jax.random.split(key, len(starts))
-    return np.asarray(jax.jit(jax.vmap(one_chain))(keys, jnp.asarray(starts)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sbnn._core.text import duration
-from sbnn.sampling.tmcmc import Stage
+from sbnn.sampling.state import Stage
 
 
 @contextlib.contextmanager

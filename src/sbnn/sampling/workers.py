@@ -12,6 +12,7 @@ import time
 import traceback
 import uuid
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -69,10 +70,10 @@ def evaluate_rows(box: BlackBox, theta: np.ndarray, stop: bool) -> Batch:
     return Batch(values, errors, float(np.median(seconds)))
 
 
-def failed_at(names, theta: np.ndarray, error: str) -> EvaluationError:
+def failed_at(names: Sequence[str], theta: np.ndarray, error: str) -> EvaluationError:
     where = ", ".join(f"{n} = {float(v)!r}" for n, v in zip(names, theta))
     return EvaluationError(
-        f"The function failed at {where}: {error}. Mend it there, or let such points be rejected "
+        f"The function failed at {where}: {error}. Fix it there, or let such points be rejected "
         "with on_failure='reject' or 'retry'."
     )
 
@@ -291,10 +292,10 @@ def _plugin(token: str, box: bytes) -> Any:
     from distributed import WorkerPlugin
 
     class SendFunction(WorkerPlugin):
-        def setup(self, worker):
+        def setup(self, worker: Any) -> None:
             install(token, box)
 
-        def teardown(self, worker):
+        def teardown(self, worker: Any) -> None:
             forget(token)
 
     return SendFunction()

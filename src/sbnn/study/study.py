@@ -14,7 +14,8 @@ import pandas as pd
 
 from sbnn import __version__, datasets
 from sbnn._core.atomic import write_text
-from sbnn.evidence.ascent import exact_evidence, savage_dickey
+from sbnn.evidence.exact import exact_evidence
+from sbnn.evidence.particle_estimates import savage_dickey
 from sbnn.evidence.relevance import neuron_relevance
 from sbnn.io import load
 from sbnn.methods import _laplace as laplace_methods

@@ -1,0 +1,73 @@
+"""The exact evidence at a given α, by TMCMC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sbnn._core.float64 import float64
+from sbnn.problems.problem import Problem
+from sbnn.problems.symmetry import invariant_symmetry
+from sbnn.sampling.moves import Move
+from sbnn.sampling.state import Evaluate, Stage
+from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
+from sbnn.sampling.tmcmc import TmcmcResult, tmcmc
+
+
+@float64
+def exact_evidence(
+    problem: Problem,
+    log_alpha: np.ndarray,
+    key: Any,
+    *,
+    n_particles: int = 2000,
+    move: str | Move = "auto",
+    max_moves: int = 400,
+    evaluate: Evaluate | None = None,
+    on_stage: Callable[[Stage], None] | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+) -> TmcmcResult:
+    """log p(D|α) and particles of p(φ|D, α), by TMCMC from the ARD prior at α.
+
+    The only error is that of a finite number of particles, and it is reported; surrogates are
+    judged against this.
+
+    Parameters
+    ----------
+    problem : Problem
+    log_alpha : ndarray, shape (n_alpha,)
+        Log precisions of the ARD parameters.
+    key, n_particles, move, max_moves, evaluate, on_stage, checkpoint
+        As for `sbnn.sampling.tmcmc.tmcmc`.
+
+    Returns
+    -------
+    TmcmcResult
+
+    Examples
+    --------
+    A Gaussian likelihood N(0.3 | φ, 0.5²) and φ ~ N(0, 1):
+
+    >>> import jax, sbnn
+    >>> from scipy.stats import norm
+    >>> problem = sbnn.Problem(
+    ...     lambda phi: jax.scipy.stats.norm.logpdf(0.3, phi[0], 0.5), ["phi"], ard=["phi"])
+    >>> run = exact_evidence(problem, np.zeros(1), 0, n_particles=200)
+    >>> abs(run.log_evidence - norm.logpdf(0.3, 0, 1.25**0.5)) < 4 * run.log_evidence_error
+    True
+    """
+    prior = problem.prior_at(log_alpha)
+    symmetry = invariant_symmetry(problem.symmetry, prior, 0)
+    return tmcmc(
+        problem.target(prior),
+        key,
+        n_particles=n_particles,
+        move=move,
+        max_moves=max_moves,
+        symmetry=symmetry,
+        evaluate=evaluate,
+        on_stage=on_stage,
+        checkpoint=checkpoint,
+    )
