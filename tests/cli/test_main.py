@@ -712,10 +712,10 @@ def test_inputs_that_say_the_same_are_told_with_the_fit(known, place, instant, m
     monkeypatch.setattr(folder, "fit", again)
     monkeypatch.setattr(report, "verdict", lambda fit: [])
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "twice").stdout
-    assert "! The inputs “a”, “c” are the same but for unit and zero: the fit cannot tell" in out
+    assert "! The inputs “a”, “c” are identical up to scale and offset: the fit cannot tell" in out
     monkeypatch.setattr(folder, "fit", lambda *args: known)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
-    assert "are the same" not in out
+    assert "are identical" not in out
 
 
 def test_what_may_not_be_read_is_told_in_one_line(fitted, place, monkeypatch):

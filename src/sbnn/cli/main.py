@@ -183,6 +183,7 @@ def predict(
         from sbnn._core import atomic as files
         from sbnn.reports import output_paths as outputs
         from sbnn.tables import reader as tables
+        from sbnn.tables.text import is_tsv
 
         if out is not None:
             outputs.check_file(out, force)
@@ -212,7 +213,7 @@ def predict(
         if out is not None or not as_json:
             text = with_columns(table.whole, predicted, outside).to_csv(
                 index=False,
-                sep="\t" if out is not None and tables.is_tsv(out) else table.separator,
+                sep="\t" if out is not None and is_tsv(out) else table.separator,
                 decimal="," if table.decimal_comma else ".",
             )
             if out is not None:
