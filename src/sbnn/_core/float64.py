@@ -15,7 +15,7 @@ def float64(function: F) -> F:
     """Run a public function with 64-bit JAX arrays, whatever the caller's own setting is."""
 
     @functools.wraps(function)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         with jax.enable_x64(True):
             return function(*args, **kwargs)
 
