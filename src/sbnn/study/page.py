@@ -11,6 +11,7 @@ import pandas as pd
 
 from sbnn import __version__
 from sbnn._core.atomic import whole_file, write_bytes, write_text
+from sbnn._core.extras import require
 from sbnn.reports.plots import (
     BEFORE,
     COLOURS,
@@ -154,6 +155,7 @@ def _nearest_image(result, mode: np.ndarray) -> np.ndarray:
 
 def write_report(study: paper.Study, out: Path) -> tuple[Path, list[paper.Claim]]:
     """Tables, figures (PNG and PDF) and report.html; returns the report's path and the claims."""
+    require("report", "A report", "jinja2", "matplotlib")
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     claims = paper.claims(study)
