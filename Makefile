@@ -1,23 +1,28 @@
-# Every target creates `.venv` when it is missing and reuses it when it is there.
+# Every target creates `.venv` if it is missing and reuses it otherwise.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv paper test test-slow lint format docs bench clean
+.PHONY: help venv paper test test-slow lint format docs bench wheel release clean
 
 help:
-	@echo "make paper      set everything up and run the study (quick settings, HTML report)"
-	@echo "make test       set everything up and run the tests"
-	@echo "make test-slow  the long checks of statistical truth"
-	@echo "make lint       ruff, mypy and the direction of imports"
+	@echo "make paper      run the study (quick settings) and write its report"
+	@echo "make test       run the tests with coverage"
+	@echo "make test-slow  run the long statistical tests"
+	@echo "make lint       check style, types and the direction of imports"
+	@echo "make format     fix style where ruff can"
 	@echo "make docs       build the documentation"
-	@echo "make bench      set up the benchmark environment and run benchmarks/verified.py"
+	@echo "make bench      compare verified and approximate evidences (benchmarks/verified.py)"
+	@echo "make wheel      build the sdist and the wheel and check them"
+	@echo "make release    check, build and tag a release"
+	@echo "make clean      remove .venv, caches and builds"
 
 venv: $(VENV)/.dev
 
 $(VENV)/.dev: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(INSTALL) -e ".[dev]"
 	touch $@
 
 paper: venv
@@ -41,12 +46,20 @@ format: venv
 	$(BIN)/ruff format .
 
 docs: venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
 	$(BIN)/mkdocs build --strict
 
 bench: venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	$(INSTALL) -e ".[bench]"
 	$(BIN)/python benchmarks/verified.py
 
+wheel: venv
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
+release: venv lint
+	$(BIN)/python tools/release.py
+
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

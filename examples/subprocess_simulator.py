@@ -14,6 +14,7 @@ counts it and rejects the point. A program that has died is restarted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ class Simulator:
 
     def _ask(self, line: str) -> str:
         if self.process is None or self.process.poll() is not None:
+            self.close()
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True,
@@ -56,6 +58,7 @@ class Simulator:
             answer = ""
         if not answer:
             code = self.process.wait()
+            self.close()
             raise RuntimeError(f"the simulator ended with exit code {code} at {line}")
         return answer
 
@@ -64,9 +67,12 @@ class Simulator:
         return {"command": self.command, "process": None}
 
     def close(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.stdin.close()
+        if self.process is not None:
+            with contextlib.suppress(BrokenPipeError):  # it has ended with a line unread
+                self.process.stdin.close()
             self.process.wait(timeout=10)
+            self.process.stdout.close()
+            self.process = None
 
 
 def measure(seed: int) -> np.ndarray:

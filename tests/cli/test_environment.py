@@ -1,4 +1,4 @@
-"""What the command line sets for JAX: where compiled programs are kept and found, and devices."""
+"""What the command line sets for JAX: the cache of compiled programs, and devices."""
 
 from __future__ import annotations
 
@@ -6,67 +6,66 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import platformdirs
 import pytest
 
 from sbnn import SparseBNNRegressor
-from sbnn.cli import environment as jax_settings
-from sbnn.cli.environment import cache_folder, use_cache, use_cores
+from sbnn.cli import environment as settings
+from sbnn.cli.environment import use_cache, use_cores
 from sbnn.reports import fit as folder
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="XDG folders")
 
 
 @pytest.fixture
-def environment(tmp_path):
-    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "LOCALAPPDATA": str(tmp_path / "cache")}
+def environment(tmp_path, monkeypatch):
+    """An empty environment, with the user's caches in a temporary folder."""
+    monkeypatch.setattr(
+        platformdirs, "user_cache_path", lambda name, appauthor: tmp_path / "cache" / name
+    )
+    return {}
 
 
-@pytest.mark.parametrize(
-    ("platform", "given", "expected"),
-    [
-        ("linux", {}, Path("home/.cache/sbnn/jax")),
-        ("linux", {"XDG_CACHE_HOME": "relative"}, Path("home/.cache/sbnn/jax")),
-        ("linux", {"XDG_CACHE_HOME": os.path.abspath("x")}, Path("x/sbnn/jax").absolute()),
-        ("darwin", {}, Path("home/Library/Caches/sbnn/jax")),
-        ("win32", {"LOCALAPPDATA": "local"}, Path("local/sbnn/Cache/jax")),
-        ("win32", {}, None),
-    ],
-)
-def test_the_folder_is_where_the_platform_keeps_caches(platform, given, expected):
-    assert cache_folder(given, Path("home"), platform) == expected
+@LINUX
+def test_cache_folder_follows_the_platform(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert use_cache({}) == tmp_path / "elsewhere" / "sbnn" / "jax"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert use_cache({}) == tmp_path / ".cache" / "sbnn" / "jax"
 
 
-def test_jax_is_told_the_folder_and_to_keep_small_programs(environment):
+def test_jax_caches_small_programs_too(environment):
     folder = use_cache(environment)
     assert folder.is_dir()
     assert environment["JAX_COMPILATION_CACHE_DIR"] == str(folder)
     assert float(environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"]) == 0
 
 
-def test_an_environment_variable_turns_it_off(environment):
+def test_environment_variable_turns_the_cache_off(environment):
     assert use_cache({**environment, "SBNN_NO_CACHE": "1"}) is None
     assert use_cache({**environment, "SBNN_NO_CACHE": "0"}) is not None
 
 
-def test_what_the_user_set_for_jax_stays(environment):
+def test_jax_settings_of_the_user_take_precedence(environment):
     environment |= {"JAX_COMPILATION_CACHE_DIR": "mine"}
     before = dict(environment)
     assert use_cache(environment) is None
     assert environment == before
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(environment, tmp_path):
+def test_cache_folder_that_cannot_be_made_is_not_an_error(environment, tmp_path):
     (tmp_path / "cache").write_text("a file where a folder should be")
     assert use_cache(environment) is None
     assert "JAX_COMPILATION_CACHE_DIR" not in environment
 
 
 @POSIX
-def test_a_folder_that_others_can_write_to_is_not_trusted(environment):
+def test_cache_folder_that_others_can_write_to_is_not_used(environment):
     folder = use_cache(dict(environment))
     folder.chmod(0o777)
     assert use_cache(environment) is None
@@ -75,20 +74,20 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(environment):
 
 
 @POSIX
-def test_a_folder_that_cannot_be_written_is_not_used(environment, monkeypatch):
-    # Who runs as root may write anywhere: what the system says is replaced.
-    monkeypatch.setattr(jax_settings.os, "access", lambda path, mode: False)
+def test_cache_folder_that_is_not_writable_is_not_used(environment, monkeypatch):
+    # Root may write anywhere, so the answer of the system is replaced.
+    monkeypatch.setattr(settings.os, "access", lambda path, mode: False)
     assert use_cache(environment) is None
 
 
-def test_the_oldest_programs_go_when_the_cache_is_full(environment, monkeypatch):
+def test_oldest_programs_are_removed_from_a_full_cache(environment, monkeypatch):
     folder = use_cache(dict(environment))
     for age in range(10):
         (folder / f"{age}").write_bytes(bytes(100))
         os.utime(folder / f"{age}", (1e9 - age, 1e9 - age))
     use_cache(dict(environment))
     assert len(list(folder.iterdir())) == 10
-    monkeypatch.setattr(jax_settings._shrink, "__defaults__", (900,))
+    monkeypatch.setattr(settings, "LIMIT", 900)
     use_cache(environment)
     assert {path.name for path in folder.iterdir()} == {"0", "1", "2", "3"}
 
@@ -108,7 +107,7 @@ def sampled(tmp_path):
     return tmp_path
 
 
-def test_a_second_process_compiles_nothing_again(sampled):
+def test_second_process_compiles_nothing(sampled):
     """`sbnn predict` twice: what the first stored, the second finds."""
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("JAX_")},
@@ -122,7 +121,7 @@ def test_a_second_process_compiles_nothing_again(sampled):
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=True, timeout=120
         )
-        # JAX says so in its log of debugging, misses in capitals
+        # from the debugging log of JAX
         said = done.stderr.lower()
         return tuple(said.count(f"persistent compilation cache {w}") for w in ("hit", "miss"))
 
@@ -132,7 +131,7 @@ def test_a_second_process_compiles_nothing_again(sampled):
     assert second == (first[1], 0)
 
 
-def test_every_core_is_a_device_unless_the_user_said_otherwise():
+def test_every_core_is_a_device_unless_the_user_chose_otherwise():
     environment: dict[str, str] = {}
     use_cores(environment)
     assert int(environment["JAX_NUM_CPU_DEVICES"]) >= 1
@@ -144,7 +143,7 @@ def test_every_core_is_a_device_unless_the_user_said_otherwise():
     assert "JAX_NUM_CPU_DEVICES" not in flags
 
 
-def test_jax_obeys_the_number_of_devices():
+def test_jax_has_one_device_per_core():
     environment = dict(os.environ)
     environment.pop("JAX_NUM_CPU_DEVICES", None)
     script = (

@@ -1,4 +1,4 @@
-"""The command line: exit codes, one-line errors, files that are whole or absent, JSON."""
+"""The command line: exit codes, one-line errors, complete files or none, JSON."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ import typer
 from typer.testing import CliRunner
 
 import sbnn
-from sbnn.cli import comparison_table, terminal
-from sbnn.cli import main as cli
+from sbnn.cli import comparison_table, progress, terminal
+from sbnn.cli.app import app
 from sbnn.reports import fit as folder
 from sbnn.reports import output_paths as outputs
 from sbnn.reports import page as report
@@ -32,7 +32,7 @@ from sbnn.tables.header import TableError
 
 QUICK = ["--hidden", "1", "--method", "laplace"]
 PROGRAM = [sys.executable, "-c", "from sbnn.cli.main import main; main()"]
-# Threads of the linear algebra gain nothing on such small matrices.
+# Threads gain nothing on such small matrices.
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -52,7 +52,7 @@ def place(tmp_path_factory):
 
 def run(*arguments, code=0):
     """Run a command in this process."""
-    result = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
     assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
     return result
 
@@ -72,7 +72,7 @@ def known(fitted):
 
 @pytest.fixture
 def instant(known, monkeypatch):
-    """Fits that take no time: the one above again, with the options asked for."""
+    """Fits that take no time: the one above again, with the options of the command."""
 
     def again(data, features, targets, options, *rest):
         return replace(known, record={**known.record, "options": options})
@@ -81,7 +81,7 @@ def instant(known, monkeypatch):
     monkeypatch.setattr(report, "render", lambda fit: "a page")
 
 
-def test_a_fit_folder_holds_model_record_data_and_report(fitted, place):
+def test_fit_writes_model_record_data_and_report(fitted, place):
     out, result = fitted
     assert {p.name for p in out.iterdir()} == set(outputs.FIT_FILES)
     record = json.loads((out / "fit.json").read_text())
@@ -103,7 +103,7 @@ def test_a_fit_folder_holds_model_record_data_and_report(fitted, place):
     assert not [p for p in place.iterdir() if p.name.startswith(".")]
 
 
-def test_predictions_are_those_of_the_model(fitted, place):
+def test_predict_writes_the_predictions_of_the_model(fitted, place):
     out, _ = fitted
     new = table(7, seed=1)
     new.assign(note="text").to_csv(place / "new.csv", index=False)
@@ -133,7 +133,7 @@ def test_predictions_are_those_of_the_model(fitted, place):
     np.testing.assert_allclose(answer["predictions"]["z"]["upper"], interval[:, 1, 1])
 
 
-def test_the_new_table_comes_out_as_the_text_that_it_was(fitted, place):
+def test_predict_keeps_the_text_of_the_new_table(fitted, place):
     out, _ = fitted
     lines = ["id ,b, a,note", "007,0.10,1,n/a", '1_0,+1e-1,.50,"x, ""y"""', " é ,-0,1.,nan"]
     (place / "odd.csv").write_text("\n".join(lines) + "\n")
@@ -143,7 +143,7 @@ def test_the_new_table_comes_out_as_the_text_that_it_was(fitted, place):
     assert printed[0].startswith("id ,b, a,note,y_mean,")
 
 
-def test_separator_and_decimal_comma_of_the_new_table_are_those_of_the_predictions(fitted, place):
+def test_predict_keeps_the_separator_and_decimal_sign(fitted, place):
     out, _ = fitted
     (place / "points.csv").write_text("a,b\n0.50,0.25\n1,0\n")
     points = pd.read_csv(io.StringIO(run("predict", out, place / "points.csv").stdout))
@@ -160,26 +160,26 @@ def test_separator_and_decimal_comma_of_the_new_table_are_those_of_the_predictio
     pd.testing.assert_frame_equal(found.drop(columns="Größe"), points)
     run("predict", out, place / "points.csv", "--out", place / "points-out.tsv")
     assert (place / "points-out.tsv").read_text().startswith("a\tb\ty_mean\t")
-    told = run("predict", out, place / "points.csv", "--out", place / "p.parquet", code=2).stderr
-    assert "would be a CSV file; give a name that ends in .csv" in told
+    message = run("predict", out, place / "points.csv", "--out", place / "p.parquet", code=2).stderr
+    assert "would be a CSV file; give a name that ends in .csv" in message
 
 
-def test_rows_outside_the_range_of_the_fit_are_named(fitted, place):
+def test_predict_warns_about_rows_outside_the_range_of_the_fit(fitted, place):
     out, _ = fitted
     new = table(7, seed=1).clip(-0.1, 0.1)
     new.to_csv(place / "within.csv", index=False)
     assert run("predict", out, place / "within.csv").stderr == ""
     new.loc[:1, "b"] = 1e3
     new.to_csv(place / "beyond.csv", index=False)
-    told = run("predict", out, place / "beyond.csv").stderr
-    assert "2 of 7 rows lie outside the range that 'b' had in the fit" in told
-    assert "'a'" not in told
+    message = run("predict", out, place / "beyond.csv").stderr
+    assert "2 of 7 rows are outside the range of 'b' in the fit" in message
+    assert "'a'" not in message
     printed = run("predict", out, place / "beyond.csv").stdout
     rows = pd.read_csv(io.StringIO(printed), keep_default_na=False)["extrapolates"]
     assert rows.tolist() == ["b", "b", "", "", "", "", ""]
 
 
-def test_columns_of_the_new_table_are_never_replaced(fitted, place):
+def test_predict_never_replaces_columns_of_the_new_table(fitted, place):
     out, _ = fitted
     new = table(3, seed=1).assign(id=["007", "x,y", "é"], y_mean=-1.0, extrapolates="mine")
     new.to_csv(place / "taken.csv", index=False)
@@ -195,17 +195,17 @@ def test_columns_of_the_new_table_are_never_replaced(fitted, place):
     ]
 
 
-def test_columns_can_be_left_out_and_decimal_commas_are_told(place, instant):
+def test_fit_excludes_columns_and_reports_decimal_commas(place, instant):
     path = place / "european.csv"
     table().assign(id="x").to_csv(path, index=False, sep=";", decimal=",")
     arguments = ["fit", path, "--target", "y", "--out", place / "european"]
     assert "'id'" in run(*arguments, code=2).stderr
-    told = run(*arguments, "--exclude", "id", "--exclude", "z").stderr
-    assert "decimal comma" in told
-    assert "2 inputs, 1 target" in told
+    message = run(*arguments, "--exclude", "id", "--exclude", "z").stderr
+    assert "decimal comma" in message
+    assert "2 inputs, 1 target" in message
 
 
-def test_json_is_one_object_and_nothing_else(place, instant):
+def test_json_output_is_one_object_and_nothing_else(place, instant):
     out = place / "json-fit"
     result = run("fit", place / "data.csv", "--target", "y", "--out", out, "--json")
     record = json.loads(result.stdout)
@@ -215,7 +215,7 @@ def test_json_is_one_object_and_nothing_else(place, instant):
     assert json.loads(run("report", out, "--json").stdout)["report"] == str(out / "report.html")
 
 
-def test_the_report_can_be_written_again(fitted):
+def test_report_rewrites_the_same_page(fitted):
     out, _ = fitted
     before = (out / "report.html").read_text(encoding="utf-8")
     (out / "report.html").unlink()
@@ -223,7 +223,7 @@ def test_the_report_can_be_written_again(fitted):
     assert (out / "report.html").read_text(encoding="utf-8") == before
 
 
-def test_what_cannot_be_written_is_refused_before_any_work(place, tmp_path, monkeypatch):
+def test_output_paths_are_checked_before_any_work(place, tmp_path, monkeypatch):
     """The table is not even read."""
     (tmp_path / "file").write_text("precious")
     (tmp_path / "full").mkdir()
@@ -236,34 +236,36 @@ def test_what_cannot_be_written_is_refused_before_any_work(place, tmp_path, monk
             "which sbnn did not write" in run(*start, tmp_path / "full", "--force", code=2).stderr
         )
         assert "is not a folder" in run(*start, tmp_path / "file", code=2).stderr
-        told = run(*start, tmp_path / "file" / "below", code=2).stderr
-        assert f"{tmp_path / 'file'} is not a folder" in told
-    told = run("predict", "nowhere", "no.csv", "--out", tmp_path / "file" / "x.csv", code=2).stderr
-    assert "is not a folder" in told
+        message = run(*start, tmp_path / "file" / "below", code=2).stderr
+        assert f"{tmp_path / 'file'} is not a folder" in message
+    message = run(
+        "predict", "nowhere", "no.csv", "--out", tmp_path / "file" / "x.csv", code=2
+    ).stderr
+    assert "is not a folder" in message
     (tmp_path / "mine" / "results").mkdir(parents=True)
     (tmp_path / "mine" / "results" / "thesis.tex").write_text("years of work")
-    told = run("paper", "--out", tmp_path / "mine", code=2).stderr
-    assert "was not written by 'sbnn paper'" in told
+    message = run("paper", "--out", tmp_path / "mine", code=2).stderr
+    assert "was not written by 'sbnn paper'" in message
     assert (tmp_path / "mine" / "results" / "thesis.tex").exists()
 
 
 @pytest.mark.parametrize("command", ["fit", "compare"])
-def test_without_a_target_the_columns_are_told(place, command):
-    told = run(command, place / "data.csv", code=2).stderr
-    assert "--target is missing" in told
-    assert "has 'a', 'b', 'y', 'z'." in told
-    assert len(told.splitlines()) == 1
+def test_missing_target_lists_the_columns(place, command):
+    message = run(command, place / "data.csv", code=2).stderr
+    assert "--target is missing" in message
+    assert "has 'a', 'b', 'y', 'z'." in message
+    assert len(message.splitlines()) == 1
     assert "does not exist" in run(command, place / "nowhere.csv", code=2).stderr
 
 
-def test_the_command_of_the_report_can_be_typed_again(tmp_path, monkeypatch):
-    """A shell splits it into the arguments that were given, whatever columns are called."""
+def test_recorded_command_can_be_typed_again(tmp_path, monkeypatch):
+    """A shell splits it into the original arguments, whatever the columns are called."""
     names = ["a, b", "it's", 'say "x"', "$HOME `ls`", "5 %", "-c", "é;#"]
     arguments = ["fit", "my data.csv", *(p for name in names for p in ("--target", name))]
     monkeypatch.setattr(sys, "argv", ["/somewhere/sbnn", *arguments])
-    told = terminal.command_line()
-    assert told.startswith("sbnn fit 'my data.csv'")
-    show = told.replace("sbnn", shlex.quote(sys.executable) + " -c 'import sys, json; "
+    message = terminal.command_line()
+    assert message.startswith("sbnn fit 'my data.csv'")
+    show = message.replace("sbnn", shlex.quote(sys.executable) + " -c 'import sys, json; "
                         "print(json.dumps(sys.argv[1:]))'", 1)  # fmt: skip
     done = subprocess.run(["sh", "-c", show], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == arguments
@@ -283,7 +285,7 @@ def test_nothing_is_overwritten_without_force(fitted, place, instant):
     assert precious.read_text().startswith("a,b,y,z,y_mean")
 
 
-def test_force_replaces_a_fit_but_no_folder_with_other_files(place, instant):
+def test_force_replaces_a_fit_but_not_a_folder_with_other_files(place, instant):
     out = place / "again"
     arguments = ["fit", place / "data.csv", "--target", "y", *QUICK, "--out", out]
     run(*arguments)
@@ -296,7 +298,7 @@ def test_force_replaces_a_fit_but_no_folder_with_other_files(place, instant):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_an_interruption_while_writing_leaves_what_was_there(place, instant, monkeypatch, error):
+def test_interruption_while_writing_leaves_the_old_folder(place, instant, monkeypatch, error):
     out = place / f"interrupted-{error.__name__}"
     arguments = ["fit", place / "data.csv", "--target", "y", *QUICK, "--out", out]
 
@@ -317,7 +319,7 @@ def test_an_interruption_while_writing_leaves_what_was_there(place, instant, mon
     assert not [p for p in place.iterdir() if p.name.startswith(".")]
 
 
-def test_an_interrupt_that_falls_into_the_garbage_collector_is_not_lost(capsys):
+def test_interrupt_during_garbage_collection_is_not_lost(capsys):
     """Python ignores exceptions in its callbacks."""
     interrupt = lambda phase, info: signal.raise_signal(signal.SIGINT)
     before = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
@@ -330,10 +332,10 @@ def test_an_interrupt_that_falls_into_the_garbage_collector_is_not_lost(capsys):
             gc.callbacks.remove(interrupt)
         time.sleep(20)
 
-    # A test's process may ignore Ctrl-C, where it is one of several.
+    # Worker processes of the test runner may ignore Ctrl-C.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(typer.Exit) as end, terminal.manners(False):
+        with pytest.raises(typer.Exit) as end, terminal.error_handling(False):
             work()
     finally:
         signal.signal(signal.SIGINT, handler)
@@ -342,12 +344,12 @@ def test_an_interrupt_that_falls_into_the_garbage_collector_is_not_lost(capsys):
     assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
 
 
-def test_ctrl_c_during_a_fit_leaves_nothing_and_no_traceback(place):
+def test_ctrl_c_during_a_fit_writes_nothing_and_shows_no_traceback(place):
     out = place / "killed"
     process = subprocess.Popen(
         [*PROGRAM, "fit", str(place / "data.csv"), "--target", "y", "--out", str(out)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ONE_THREAD,
-        # A shell ignores Ctrl-C in what it runs in the background, and so would its children.
+        # Background jobs of a shell, and their children, ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stderr is not None
@@ -381,7 +383,7 @@ BAD = {
 
 @pytest.mark.parametrize("command", ["fit", "compare"])
 @pytest.mark.parametrize("fault", BAD)
-def test_bad_tables_end_in_one_line_and_exit_code_2(tmp_path, fault, command):
+def test_bad_tables_give_one_line_and_exit_code_2(tmp_path, fault, command):
     path = tmp_path / "bad.csv"
     if fault == "a directory":
         path.mkdir()
@@ -406,40 +408,49 @@ def test_bad_tables_end_in_one_line_and_exit_code_2(tmp_path, fault, command):
         (["--method", "magic"], "--method must be one of"),
         (["--noise-std", "-1"], "above zero"),
         (["--noise-std", "1,2"], "2 numbers for 1 target"),
+        (["--seed", "-1"], "--seed must be between 0 and 2147483647; got -1."),
+        (["--seed", "x"], "Invalid value for '--seed'"),
+        (["--sed", "1"], "No such option: --sed"),
         (["--features", "a,,b"], "names of columns"),
         (["--features", "y"], "target and a feature"),
     ],
 )
-def test_wrong_options_are_told_in_one_line(place, arguments, message):
+def test_wrong_options_give_one_line_errors(place, arguments, message):
     result = run("fit", place / "data.csv", "--target", "y", *arguments, code=2)
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_unknown_options_and_missing_targets_are_wrong_usage(place):
+def test_wrong_usage_has_exit_code_2(place):
     run("fit", place / "data.csv", code=2)
     run("fit", place / "data.csv", "--target", "y", "--no-such-option", code=2)
-    run("dance", code=2)
+    assert run("dance", code=2).stderr == "sbnn: No such command 'dance'; see 'sbnn --help'.\n"
+    message = run("fit", code=2).stderr
+    assert message == "sbnn: Missing argument 'DATA.csv'; see 'sbnn fit --help'.\n"
+
+
+def test_sbnn_without_arguments_prints_the_help():
+    assert run().stdout == run("--help").stdout
 
 
 @pytest.mark.parametrize("command", ["", "fit", "predict", "compare", "report", "paper"])
-def test_help_speaks_of_columns_and_files_and_not_of_types(command):
+def test_help_uses_the_words_of_users(command):
     text = run(*command.split(), "--help").stdout
     assert "--help" in text
-    for programmers_word in ("list[", "<str>", "<bool>", "int range"):
-        assert programmers_word not in text
+    for python_type in ("list[", "<str>", "<bool>", "int range"):
+        assert python_type not in text
     if command in ("fit", "compare"):
         for word in ("--target COLUMN", "--exclude COLUMNS", "or auto", "laplace_nsbl"):
             assert word in text
 
 
-def test_prediction_needs_a_fit_folder_and_its_columns(fitted, place):
+def test_predict_needs_a_fit_folder_and_its_columns(fitted, place):
     out, _ = fitted
     assert "has no fit.json" in run("predict", place, place / "data.csv", code=2).stderr
-    told = run("report", place / "nowhere", code=2).stderr
-    assert "nowhere does not exist. Give a folder that 'sbnn fit' wrote." in told
-    told = run("predict", place / "Fit1", place / "data.csv", code=2).stderr
-    assert f"Fit1 does not exist; did you mean '{out}'? Give a folder" in told
+    message = run("report", place / "nowhere", code=2).stderr
+    assert "nowhere does not exist. Give a folder that 'sbnn fit' wrote." in message
+    message = run("predict", place / "Fit1", place / "data.csv", code=2).stderr
+    assert f"Fit1 does not exist; did you mean '{out}'? Give a folder" in message
     assert "not a folder" in run("report", place / "data.csv", code=2).stderr
     pd.DataFrame({"a": [1.0]}).to_csv(place / "less.csv", index=False)
     assert "no column 'b'" in run("predict", out, place / "less.csv", code=2).stderr
@@ -448,7 +459,7 @@ def test_prediction_needs_a_fit_folder_and_its_columns(fitted, place):
     assert "line 2, column 'a': 'x' is not a number." in message
 
 
-def test_methods_are_compared_on_the_same_folds(place):
+def test_compare_scores_all_methods_and_writes_them(place):
     out = place / "compared"
     arguments = ["compare", place / "data.csv", "--target", "y", "--features", "a"]
     arguments += [
@@ -473,38 +484,40 @@ def test_methods_are_compared_on_the_same_folds(place):
     assert "--force" in run(*arguments, "--out", out, code=2).stderr
 
 
-def test_more_folds_than_rows_are_refused(place):
-    told = run("compare", place / "data.csv", "--target", "y", "--folds", "25", code=2).stderr
-    assert told.splitlines() == [
-        f"sbnn: --folds 25 is more than the 24 rows of {place / 'data.csv'}; the most is 24, which "
-        "leaves out one row at a time."
+def test_folds_must_be_between_two_and_the_number_of_rows(place):
+    message = run("compare", place / "data.csv", "--target", "y", "--folds", "25", code=2).stderr
+    assert message.splitlines() == [
+        f"sbnn: --folds 25 exceeds the 24 rows of {place / 'data.csv'}; give at most 24, which "
+        "holds out one row at a time."
     ]
+    message = run("compare", place / "data.csv", "--target", "y", "--folds", "1", code=2).stderr
+    assert message == "sbnn: --folds must be at least 2; got 1.\n"
 
 
-def test_many_folds_take_ten_lines_where_they_stay(monkeypatch):
+def test_many_folds_print_ten_plain_lines(monkeypatch):
     def lines():
-        with terminal.show_steps() as steps:
-            told: list[str] = []
-            monkeypatch.setattr(steps, "write", told.append)
+        with progress.show_progress() as shown:
+            message: list[str] = []
+            monkeypatch.setattr(shown, "step", message.append)
             for k in range(200):
-                steps.on_fold(k, 199)
-        return told
+                shown.on_fold(k, 199)
+        return message
 
     assert len(lines()) == 10
-    assert lines()[0] == "unseen rows: fold 1 of 199"
-    assert lines()[-1].startswith("unseen rows: fold 181 of 199, about")
+    assert lines()[0] == "held-out rows: fold 1 of 199"
+    assert lines()[-1].startswith("held-out rows: fold 181 of 199, about")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert len(lines()) == 199
 
 
-def test_methods_may_be_written_in_capitals(place, instant):
+def test_method_names_ignore_case_and_hyphens(place, instant):
     arguments = ["fit", place / "data.csv", "--target", "y", "--json", "--hidden", "1"]
     for k, method in enumerate(("Laplace-NSBL", "LAPLACE_nsbl")):
         answer = run(*arguments, "--method", method, "--out", place / f"capitals-{k}").stdout
         assert json.loads(answer)["options"]["method"] == "laplace_nsbl"
 
 
-def test_the_comparison_is_a_table_with_the_best_density_first():
+def test_comparison_is_sorted_by_nlpd():
     scores = dict.fromkeys(comparison_table.COLUMNS, 0.5)
     # 4 rows, worse by 1, 2, 1, 2: mean 1.5, standard error √(1/3)/√4 = 0.289
     densities = np.array([-0.5, -0.4, -0.6, -0.5]), np.array([-1.5, -2.4, -1.6, -2.5])
@@ -528,27 +541,27 @@ def test_the_comparison_is_a_table_with_the_best_density_first():
     assert lines[3].startswith("laplace ")
     assert found["methods"][2]["nlpd_above_best"] == pytest.approx(1.5)
     assert found["methods"][2]["nlpd_above_best_error"] == pytest.approx(np.sqrt(1 / 3) / 2)
-    assert "Best on unseen rows, by NLPD: nsbl." in lines
-    told = [
+    assert "Best on held-out rows by NLPD: nsbl." in lines
+    message = [
         line for line in lines if line.startswith("! laplace: It got stuck. Try another --seed")
     ]
-    assert len(told) == 1
-    assert "laplace is worse by 1.5 ± 0.3 nat per row, hardly by chance." in lines
-    assert "No clear difference from nsbl: near (below 2 standard errors)." in lines
+    assert len(message) == 1
+    assert "laplace is worse by 1.5 ± 0.3 nat per row, more than chance explains." in lines
+    assert "No clear difference from nsbl: near (within 2 standard errors)." in lines
     assert " 50 % " in lines[1]
-    assert "left out: standard, hierarchical (samples too much)" in lines
+    assert "skipped: standard, hierarchical (samples too much)" in lines
 
 
-def test_methods_that_sample_are_compared_when_asked_for():
+def test_sampling_methods_are_compared_on_request_only():
     reasons = {"laplace": "", "nsbl": "", "standard": "is too large"}
     chosen, left_out = comparison_table.choose(None, reasons, folds=3)
     assert chosen == ["laplace"]
-    assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; ask for it")
+    assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; include it")
     assert left_out["standard"] == "is too large"
     assert comparison_table.choose(["nsbl", "nsbl"], reasons) == (["nsbl"], {})
     assert comparison_table.cost(["laplace"], 3) == ""
     assert comparison_table.cost(["laplace", "nsbl", "standard"], 3).startswith(
-        "nsbl, standard: 8 runs of a sampler, a minute or more each; --folds 2"
+        "nsbl, standard: 8 runs of a sampler, a minute or more each; reduce it with --folds 2"
     )
     with pytest.raises(TableError, match="standard is too large; give a smaller --hidden"):
         comparison_table.choose(["standard"], reasons)
@@ -557,7 +570,7 @@ def test_methods_that_sample_are_compared_when_asked_for():
 
 
 @pytest.mark.parametrize("name", ["held_out.csv", "training.csv"])
-def test_tables_cut_short_are_not_reported_as_if_they_were_whole(fitted, tmp_path, name):
+def test_truncated_tables_of_a_fit_are_errors(fitted, tmp_path, name):
     out, _ = fitted
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)
@@ -568,8 +581,8 @@ def test_tables_cut_short_are_not_reported_as_if_they_were_whole(fitted, tmp_pat
     assert (copy / "report.html").read_bytes() == page
     (tmp_path / "new.csv").write_text("a,b\n0.5,0.25\n")
     if name == "training.csv":
-        told = run("predict", copy, tmp_path / "new.csv", code=2).stderr
-        assert "training.csv is damaged" in told
+        message = run("predict", copy, tmp_path / "new.csv", code=2).stderr
+        assert "training.csv is damaged" in message
 
 
 @pytest.mark.parametrize(
@@ -595,7 +608,7 @@ def test_tables_cut_short_are_not_reported_as_if_they_were_whole(fitted, tmp_pat
         ("held_out.csv", None, "has no held_out.csv"),
     ],
 )
-def test_damaged_folders_are_told_in_one_line(fitted, tmp_path, name, text, message):
+def test_damaged_fit_folders_give_one_line_errors(fitted, tmp_path, name, text, message):
     copy = tmp_path / "copy"
     shutil.copytree(fitted[0], copy)
     if text is None:
@@ -607,13 +620,13 @@ def test_damaged_folders_are_told_in_one_line(fitted, tmp_path, name, text, mess
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_methods_that_sample_are_left_out_of_large_networks(place):
+def test_sampling_methods_reject_large_networks(place):
     arguments = ["--target", "y", "--hidden", "20", "--method", "nsbl"]
     result = run("compare", place / "data.csv", *arguments, code=2)
     assert "101 parameters are more than 30" in result.stderr
 
 
-def test_the_version_is_told_within_half_a_second():
+def test_version_is_printed_within_half_a_second():
     times = []
     for _ in range(3):
         started = time.perf_counter()
@@ -623,13 +636,13 @@ def test_the_version_is_told_within_half_a_second():
         if times[-1] < 0.5:
             return
     heavy = "('jax', 'pandas', 'sklearn', 'scipy', 'numpy')"
-    code = f"import sys, sbnn.cli.main; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, sbnn.cli.app; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    # A crowded machine may be slow; heavy imports would be our own fault.
+    # A busy machine may be slow; heavy imports would be our fault.
     assert done.stdout.strip() == "[]", times
 
 
-def test_names_from_the_table_cannot_steer_the_terminal(place, known, monkeypatch):
+def test_column_names_cannot_send_escape_codes(place, known, monkeypatch):
     names = ["\x1b[31mred", "[/bold]"]
     monkeypatch.setattr(folder, "fit", lambda *rest: replace(known, features=names))
     monkeypatch.setattr(report, "render", lambda fit: "a page")
@@ -644,7 +657,7 @@ def test_names_from_the_table_cannot_steer_the_terminal(place, known, monkeypatc
 
 
 def end(error, debug=False):
-    with pytest.raises(typer.Exit) as caught, terminal.manners(debug):
+    with pytest.raises(typer.Exit) as caught, terminal.error_handling(debug):
         raise error
     return caught.value.exit_code
 
@@ -655,20 +668,20 @@ def test_failures_are_one_line_and_exit_code_1(capsys):
     assert end(MemoryError()) == 1
     assert "out of memory" in capsys.readouterr().err
     assert end(ValueError("two\nlines")) == 1
-    told = "sbnn: failed: ValueError: two lines (--debug shows where)\n"
-    assert capsys.readouterr().err == told
+    message = "sbnn: failed: ValueError: two lines (--debug shows where)\n"
+    assert capsys.readouterr().err == message
     assert end(ValueError("x"), debug=True) == 1
     assert "Traceback" in capsys.readouterr().err
-    assert end(terminal.UsageProblem("wrong")) == 2
+    assert end(terminal.UsageError("wrong")) == 2
 
 
-def test_lines_break_between_words_on_a_terminal_only(monkeypatch, capsys):
+def test_lines_are_wrapped_on_a_terminal_only(monkeypatch, capsys):
     text = "! Try a smaller --hidden, or --method laplace_nsbl, which does not sample at all."
-    terminal.say(text)
+    terminal.echo(text)
     assert capsys.readouterr().out == f"{text}\n"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "44")
-    terminal.say(text)
+    terminal.echo(text)
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) > 1
     assert all(len(line) <= 44 for line in shown)
@@ -676,24 +689,24 @@ def test_lines_break_between_words_on_a_terminal_only(monkeypatch, capsys):
     assert not any(line.endswith("-") for line in shown)
 
 
-def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys):
+def test_progress_is_live_on_a_terminal_and_plain_elsewhere(monkeypatch, capsys):
     stage = SimpleNamespace(beta=1.0)
 
     def show(quiet=False):
-        with terminal.show_steps(quiet) as steps:
-            steps.step("fitting [/bold] things")
+        with progress.show_progress(quiet) as shown:
+            shown.step("fitting [/bold] things")
             for k in range(3):
-                steps.on_fold(k, 2)
-            steps(stage)
-            steps.event("verifying")
+                shown.on_fold(k, 2)
+            shown(stage)
+            shown.event("verifying")
         return capsys.readouterr()
 
     plain = show()
     assert plain.out == ""
     assert plain.err.splitlines() == [
         "fitting [/bold] things",
-        "unseen rows: fold 1 of 2",
-        "unseen rows: fold 2 of 2, about 0.0 s left",
+        "held-out rows: fold 1 of 2",
+        "held-out rows: fold 2 of 2, about 0.0 s left",
         "sampling, 100 % of this step, 0.0 s so far",
         "verifying, 0.0 s so far",
     ]
@@ -706,20 +719,20 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
     assert "\x1b[" in lively.err
 
 
-def test_inputs_that_say_the_same_are_told_with_the_fit(known, place, instant, monkeypatch):
+def test_fit_warns_about_duplicate_inputs(known, place, instant, monkeypatch):
     twice = known.data.assign(c=1.8 * known.data["a"] + 32)[["a", "b", "c", "y", "z"]]
     again = lambda *args: replace(known, data=twice, features=["a", "b", "c"])
     monkeypatch.setattr(folder, "fit", again)
     monkeypatch.setattr(report, "verdict", lambda fit: [])
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "twice").stdout
-    assert "! The inputs “a”, “c” are the same but for unit and zero: the fit cannot tell" in out
+    assert "! The inputs “a”, “c” are identical up to scale and offset: the fit cannot tell" in out
     monkeypatch.setattr(folder, "fit", lambda *args: known)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
-    assert "are the same" not in out
+    assert "are identical" not in out
 
 
-def test_what_may_not_be_read_is_told_in_one_line(fitted, place, monkeypatch):
-    """As a user without the right: for the superuser every file is readable."""
+def test_unreadable_file_is_a_one_line_error(fitted, place, monkeypatch):
+    """Without permission; root may read everything, so the answer of the system is replaced."""
     out, _ = fitted
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK and real(path, mode))
@@ -730,5 +743,5 @@ def test_what_may_not_be_read_is_told_in_one_line(fitted, place, monkeypatch):
     monkeypatch.setattr(tables.Path, "read_bytes", forbidden)
     data = place / "data.csv"
     for command in (["fit", data, "--target", "y"], ["fit", data], ["predict", out, data]):
-        told = run(*command, code=2).stderr.splitlines()
-        assert told == [f"sbnn: {data} cannot be read: Permission denied."]
+        message = run(*command, code=2).stderr.splitlines()
+        assert message == [f"sbnn: {data} cannot be read: Permission denied."]

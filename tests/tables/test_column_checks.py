@@ -1,4 +1,4 @@
-"""Tables from Python: inputs that say the same are found, and only those."""
+"""Checks on DataFrames: duplicated and near-duplicated inputs are found, and only those."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn.tables import column_checks as frames
-from sbnn.tables.column_checks import about_repeated_columns, repeated_columns
+from sbnn.tables.column_checks import (
+    about_repeated_columns,
+    about_row_numbers,
+    about_similar_columns,
+    repeated_columns,
+)
 
 
 def table(n=40, d=6, seed=0):
@@ -21,7 +25,7 @@ def by_all_pairs(X):
     return {(i, j) for i in range(len(r)) for j in range(i) if 1 - r[i, j] < 1e-10}
 
 
-def test_columns_that_say_the_same_are_found():
+def test_columns_identical_up_to_scale_and_offset_are_found():
     x = table()
     assert repeated_columns(x) == []
     x["f"] = x["b"]
@@ -35,7 +39,7 @@ def test_columns_that_say_the_same_are_found():
 
 
 @pytest.mark.parametrize("noise", [1e-5, 1e-2])
-def test_columns_that_differ_by_little_are_not_the_same(noise):
+def test_columns_with_small_differences_are_not_identical(noise):
     """Negative control, with the rounding of single precision on the other side."""
     x = table(d=1)
     x["b"] = x["a"] + noise * np.random.default_rng(1).normal(size=len(x))
@@ -62,41 +66,41 @@ def test_huge_and_tiny_numbers_are_compared():
     assert repeated_columns(x) == [[0, 1, 2]]
 
 
-def test_two_rows_say_nothing():
+def test_two_rows_are_too_few_to_call_columns_identical():
     assert repeated_columns(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, -4.0]})) == []
 
 
-def test_sentences_name_the_inputs():
+def test_warnings_name_the_inputs():
     x = table(d=2)
     assert about_repeated_columns(x) == []
     x["c"], x["d"] = x["a"], 2 * x["b"]
-    end = ": the fit cannot tell which of them counts. Leave out all but one."
+    end = ": the fit cannot tell which of them matters. Keep only one."
     assert about_repeated_columns(x) == [
-        "The inputs “a”, “c” have the same values in every row" + end,
-        "The inputs “b”, “d” are the same but for unit and zero" + end,
+        "The inputs “a”, “c” are identical" + end,
+        "The inputs “b”, “d” are identical up to scale and offset" + end,
     ]
-    assert about_repeated_columns(x, n_shown=1)[1] == "So it is with 1 more group of inputs."
+    assert about_repeated_columns(x, n_shown=1)[1] == "And 1 more such group of inputs."
 
 
-def test_inputs_that_are_nearly_the_same_are_told_with_their_correlation():
+def test_warnings_about_similar_inputs_give_their_correlation():
     rng = np.random.default_rng(0)
     a, b, c = rng.normal(size=(3, 400))
     X = pd.DataFrame({"a": a, "b": b, "near": -2 * a + 0.02 * c, "same": 3 * b + 1, "c": c})
-    (told,) = frames.about_similar_columns(X)
+    (message,) = about_similar_columns(X)
     r = np.corrcoef(X["a"], X["near"])[0, 1]
     assert -1 < r < -0.9999
-    assert f"“a” and “near” are nearly the same (correlation −{-r:.4f})" in told
-    assert frames.about_similar_columns(X.assign(near=a + 0.5 * c)) == []  # correlation 0.9
-    assert frames.about_similar_columns(X.assign(near=1.0)) == []
+    assert f"“a” and “near” are nearly the same (correlation −{-r:.4f})" in message
+    assert about_similar_columns(X.assign(near=a + 0.5 * c)) == []  # correlation 0.9
+    assert about_similar_columns(X.assign(near=1.0)) == []
     many = pd.DataFrame({f"x{k}": a + 0.01 * k * c for k in range(5)})
-    assert frames.about_similar_columns(many)[-1] == "So it is with 7 more pairs of inputs."
+    assert about_similar_columns(many)[-1] == "And 7 more such pairs of inputs."
 
 
-def test_inputs_that_count_the_rows_are_told():
+def test_inputs_that_count_the_rows_get_a_warning():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"id": np.arange(1, 31), "a": rng.normal(size=30)})
-    (told,) = frames.about_row_numbers(X)
-    assert told.startswith("The input “id” counts the rows;")
-    assert frames.about_row_numbers(X[["id"]]) == []  # the only input: time, as a rule
-    assert frames.about_row_numbers(X.assign(id=rng.permutation(30))) == []
-    assert frames.about_row_numbers(X.assign(id=np.arange(5, 35))) == []
+    (message,) = about_row_numbers(X)
+    assert message.startswith("The input “id” counts the rows;")
+    assert about_row_numbers(X[["id"]]) == []  # the only input is probably time
+    assert about_row_numbers(X.assign(id=rng.permutation(30))) == []
+    assert about_row_numbers(X.assign(id=np.arange(5, 35))) == []

@@ -1,4 +1,4 @@
-"""Numbers as text, keys, 64-bit JAX, whole files: what every room uses.
+"""Shared by all rooms: numbers as text, random keys, 64-bit JAX, atomic files, extras.
 
 Imports nothing else of sbnn.
 """

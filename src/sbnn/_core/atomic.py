@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Atomic writes: a file or folder is complete or absent, never half written."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-# How the names of what is not finished end; only a killed process leaves one behind.
+# Suffix of temporary files and folders; only a killed process leaves one behind.
 UNFINISHED = ".unfinished"
 
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike) -> Iterator[Path]:
-    """The name of a file to write beside `path`: it takes its place at the end, or vanishes.
+    """A temporary file beside `path`, which replaces it at the end, or is removed after an error.
 
-    What was there stays until then, and hands on its permissions; a new file has those that the
-    user's umask gives. Through a link, the file that it points to is replaced.
+    An existing file is kept until then and passes on its permissions; a new file has those of the
+    user's umask. If `path` is a link, its target is replaced.
     """
     path = Path(path).resolve()
     temporary = _beside(path)
@@ -28,7 +28,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[Path]:
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename == str(temporary):  # a name that nobody gave
+        if error.filename == str(temporary):  # a name the user does not know
             error.filename = str(path)
         raise
     finally:
@@ -36,14 +36,20 @@ def whole_file(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Write a file whole or not at all, in UTF-8, its line ends as they are."""
+    """Write a file atomically in UTF-8, with unchanged line ends."""
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
 
+def write_bytes(path: str | os.PathLike, data: bytes) -> None:
+    """Write a file atomically."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
 @contextlib.contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place at the end, or vanishes."""
+    """A temporary folder that replaces `out` at the end, or is removed after an error."""
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(out)
@@ -65,5 +71,5 @@ def whole_folder(out: Path) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
-    # A name may have 255 bytes, and this one must not be longer than that.
+    # File systems limit names to 255 bytes.
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{UNFINISHED}")

@@ -1,4 +1,4 @@
-"""One NetCDF file per saved object: written whole or not at all, read with checks."""
+"""NetCDF files of saved objects: written atomically, checked when read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 2
 
 
 def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> None:
-    """Write one NetCDF file, whole or not at all."""
+    """Write one NetCDF file atomically."""
     path = Path(path)
     if path.suffix.lower() not in (".nc", ""):
         raise ValueError(
@@ -34,7 +34,7 @@ def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> N
 
 
 def read_tree(path: Path) -> tuple[xr.DataTree, dict[str, Any]]:
-    """The tree in a file that `write_tree` wrote, and its metadata; any other file is an error."""
+    """The tree and the metadata in a file that `write_tree` wrote; any other file is an error."""
     import xarray as xr
 
     if not path.exists():

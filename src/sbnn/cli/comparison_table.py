@@ -1,4 +1,4 @@
-"""`sbnn compare`: methods side by side, as text, CSV and JSON."""
+"""The table of `sbnn compare`: methods side by side, as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -34,39 +34,39 @@ COLUMNS = {
     "seconds": "seconds",
 }
 NOTES = (
-    "Scores are for rows left out of the fit that predicts them, the same for all methods. NLPD:",
-    "mean negative log predictive density, in nats; lower is better, as for RMSE, CRPS and width.",
-    "in 95 %: share of rows inside their 95 % interval. kept, of: parameters left and in all;",
-    "means over the optima, whose networks may differ in size. seconds: of one fit to all rows.",
-    "Log evidence is of all rows, in nats. It does not rank methods against one another: that of",
-    "laplace and laplace_nsbl is an estimate at the best optimum, that of nsbl its maximum over α.",
+    "Scores are for held-out rows, the same for all methods. NLPD: mean negative log predictive",
+    "density in nats; lower is better, as for RMSE, CRPS and width. in 95 %: share of rows inside",
+    "their 95 % interval. kept, of: parameters kept and in total, averaged over the optima, whose",
+    "networks may differ in size. seconds: time of one fit to all rows. Log evidence is for all",
+    "rows, in nats. It does not rank methods: for laplace and laplace_nsbl it is an estimate at",
+    "the best optimum, for nsbl the maximum over α.",
 )
-# A difference above so many standard errors is called one; by chance that happens once in twenty.
+# Differences above this many standard errors are called clear; chance exceeds it once in twenty.
 CLEAR = 2.0
 
 
 def choose(
-    wanted: Sequence[str] | None, reasons: dict[str, str], folds: int = 5
+    requested: Sequence[str] | None, reasons: dict[str, str], folds: int = 5
 ) -> tuple[list[str], dict[str, str]]:
-    """The methods to compare, and the ones left out with the reason.
+    """The methods to compare, and those skipped with the reason.
 
-    Asking for one that is not feasible is an error. Methods that sample have to be asked for: they
-    run once for all rows and once per fold, at a minute or more each.
+    A requested method that is not feasible is an error. Methods that sample must be requested: they
+    run once for all rows and once per fold, a minute or more each.
     """
-    for method in wanted or ():
+    for method in requested or ():
         if method not in reasons:
             raise TableError(f"--method must be one of {', '.join(reasons)}; got {method!r}.")
         if reasons[method]:
             raise TableError(f"{method} {reasons[method]}; give a smaller --hidden.")
-    if wanted:
-        return list(dict.fromkeys(wanted)), {}
-    slow = f"samples: {folds + 1} runs of a minute or more; ask for it with --method"
-    left_out = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
-    return [m for m in reasons if m not in left_out], left_out
+    if requested:
+        return list(dict.fromkeys(requested)), {}
+    slow = f"samples: {folds + 1} runs of a minute or more; include it with --method"
+    skipped = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
+    return [m for m in reasons if m not in skipped], skipped
 
 
 def against_best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records by NLPD, best first, with how far each is above the best and the error of that.
+    """Records by NLPD, best first, with the difference from the best and its standard error.
 
     dᵢ = log p_best(yᵢ) − log p(yᵢ) over the rows i: mean d, and its standard error std(d)/√n. Rows
     differ far more than methods do, so the pairing matters.
@@ -84,36 +84,45 @@ def against_best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def verdict(methods: Sequence[dict[str, Any]]) -> list[str]:
-    """What is best on unseen rows, by what, and whether by more than chance."""
+    """Which method is best on held-out rows, and whether the differences exceed chance."""
     if len(methods) < 2:
         return []
     best = methods[0]["method"]
     clear = [m for m in methods[1:] if m["nlpd_above_best"] > CLEAR * m["nlpd_above_best_error"]]
     alike = [m["method"] for m in methods[1:] if m not in clear]
-    out = [f"Best on unseen rows, by NLPD: {best}."]
+    out = [f"Best on held-out rows by NLPD: {best}."]
     for m in clear:
         worse = with_error(m["nlpd_above_best"], m["nlpd_above_best_error"])
-        out.append(f"{m['method']} is worse by {worse} nat per row, hardly by chance.")
+        out.append(f"{m['method']} is worse by {worse} nat per row, more than chance explains.")
     if alike:
         out.append(
-            f"No clear difference from {best}: {', '.join(alike)} (below {CLEAR:.0f} standard "
+            f"No clear difference from {best}: {', '.join(alike)} (within {CLEAR:.0f} standard "
             "errors)."
         )
     return out
 
 
 def cost(chosen: Sequence[str], folds: int) -> str:
-    """What is said before methods that sample start; "" without them."""
+    """A line about the time that methods which sample will take; "" without them."""
     slow = [method for method in chosen if method in SAMPLING]
     if not slow:
         return ""
     return (
         f"{', '.join(slow)}: {len(slow) * (folds + 1)} runs of a sampler, a minute or more each; "
-        "--folds 2 takes fewer, --method NAME compares only those named"
+        "reduce it with --folds 2, or choose methods with --method NAME"
     )
 
 
-def summary(records, left_out, data, targets, inputs, options, folds, n_rows) -> dict[str, Any]:
+def summary(
+    records: Sequence[dict[str, Any]],
+    skipped: dict[str, str],
+    data: str | Path,
+    targets: Sequence[str],
+    inputs: Sequence[str],
+    options: dict[str, Any],
+    folds: int,
+    n_rows: int,
+) -> dict[str, Any]:
     """Everything that is printed or written."""
     methods = against_best(records)
     return {
@@ -126,12 +135,12 @@ def summary(records, left_out, data, targets, inputs, options, folds, n_rows) ->
         "folds": folds,
         "methods": methods,
         "verdict": verdict(methods),
-        "left_out": left_out,
+        "left_out": skipped,
     }
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The table as aligned text, best NLPD first, and what it says."""
+    """The table as aligned text, best NLPD first, with conclusions and explanations."""
     rows = [list(COLUMNS.values())]
     decimals = {name: _decimals([m[name] for m in found["methods"]]) for name in COLUMNS}
     rows += [
@@ -145,19 +154,19 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
     out += found["verdict"]
     for record in found["methods"]:
-        told = for_the_command_line(record.get("warnings", []))
-        more = f" (and {len(told) - 1} more like it, see --json)" if len(told) > 1 else ""
-        out += [f"! {record['method']}: {told[0]}{more}"] if told else []
+        messages = for_the_command_line(record.get("warnings", []))
+        more = f" (and {len(messages) - 1} more, see --json)" if len(messages) > 1 else ""
+        out += [f"! {record['method']}: {messages[0]}{more}"] if messages else []
     for why in dict.fromkeys(found["left_out"].values()):
         names = [method for method, reason in found["left_out"].items() if reason == why]
-        out.append(f"left out: {', '.join(names)} ({why})")
+        out.append(f"skipped: {', '.join(names)} ({why})")
     if len(found["targets"]) > 1:
-        out.append("Scores are means over the targets; --json has them one by one.")
+        out.append("Scores are averaged over the targets; --json has them separately.")
     return [*out, *NOTES]
 
 
 def _decimals(values: Sequence[Any]) -> int | None:
-    """Decimals that give the largest of some numbers three digits; None where that is silly."""
+    """Decimals that show the largest number with three digits; None for extreme numbers."""
     largest = max((abs(v) for v in values if not isinstance(v, str)), default=0.0)
     return 2 - math.floor(math.log10(largest)) if 0.01 <= largest < 1000 else None
 
@@ -182,7 +191,7 @@ def _cell(name: str, record: dict[str, Any], n_rows: int, decimals: int | None) 
 
 
 def write(found: dict[str, Any], out: Path) -> None:
-    """compare.csv and compare.json, whole or not at all."""
+    """Write compare.csv and compare.json, both or none."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)

@@ -1,7 +1,7 @@
-"""What the command line sets for JAX, through the environment and before JAX is imported.
+"""Environment variables that the command line sets for JAX before it is imported.
 
-Compiled programs are kept on disk between runs, in a folder of the user's, and every core is a
-device. A library has no business doing either; a program of its own has.
+Compiled programs are cached on disk, and every core is a device. Done only by the command-line
+program; importing the library changes nothing.
 """
 
 from __future__ import annotations
@@ -9,33 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from pathlib import Path
 
 OFF = "SBNN_NO_CACHE"
-LIMIT = 256 * 2**20  # bytes; a fit's programs take some tens of kB each
-
-
-def cache_folder(
-    environment: Mapping[str, str], home: Path, platform: str = sys.platform
-) -> Path | None:
-    """Where the platform keeps what may be lost, or None where it does not say.
-
-    $XDG_CACHE_HOME or ~/.cache; ~/Library/Caches on macOS; %LOCALAPPDATA% on Windows.
-    """
-    if platform == "win32":
-        local = environment.get("LOCALAPPDATA")
-        return Path(local, "sbnn", "Cache", "jax") if local else None
-    if platform == "darwin":
-        return home / "Library" / "Caches" / "sbnn" / "jax"
-    given = environment.get("XDG_CACHE_HOME", "")
-    base = Path(given) if os.path.isabs(given) else home / ".cache"  # the XDG rules ask for this
-    return base / "sbnn" / "jax"
+LIMIT = 256 * 2**20  # bytes; each program of a fit takes some tens of kB
 
 
 def use_cores(environment: MutableMapping[str, str] = os.environ) -> None:
-    """One JAX device per core, so that all of them sample; what the user has set stays."""
+    """Give JAX one device per core, unless the user has chosen a number of devices."""
     if "device_count" in environment.get("XLA_FLAGS", ""):
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -43,43 +25,43 @@ def use_cores(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def use_cache(environment: MutableMapping[str, str] = os.environ) -> Path | None:
-    """Let JAX keep compiled programs on disk; returns the folder, or None where that is not done.
+    """Let JAX cache compiled programs on disk; return the folder, or None without a cache.
 
-    Worker processes share it. What the user has set for JAX stays as it is. A folder that cannot be
-    written, or that others could write to (JAX runs the programs it finds there), is not used; no
-    failure of the cache is an error.
+    Worker processes share it. Settings of the user take precedence. A folder that is not writable,
+    or that others could write to (JAX runs the programs it finds there), is not used. Problems
+    with the cache are never errors.
     """
+    import platformdirs
+
     if environment.get(OFF, "") not in ("", "0") or "JAX_COMPILATION_CACHE_DIR" in environment:
         return None
     try:
-        folder = cache_folder(environment, Path.home())
-        if folder is None:
-            return None
+        folder = platformdirs.user_cache_path("sbnn", appauthor=False) / "jax"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(folder):
             return None
-        _shrink(folder)
+        _shrink(folder, LIMIT)
     except (OSError, RuntimeError):  # RuntimeError: the user has no home
         return None
     environment["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-    # JAX's thresholds leave out what compiles in less than a second: nearly all of ours.
+    # By default, JAX caches only what compiles for a second or more: almost nothing of ours.
     environment.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     environment.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
     return folder
 
 
 def _is_private(folder: Path) -> bool:
-    """Writable for this user and for nobody else."""
+    """Whether this user, and nobody else, can write to the folder."""
     if not os.access(folder, os.W_OK | os.X_OK):
         return False
     if not hasattr(os, "getuid"):
-        return True  # Windows: a user's local data are his own
+        return True  # on Windows, local application data are private
     found = folder.stat()
     return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _shrink(folder: Path, limit: int = LIMIT) -> None:
-    """Remove the oldest files until half of the limit is free again, once it is passed."""
+def _shrink(folder: Path, limit: int) -> None:
+    """If the files exceed the limit, remove the oldest until half of it is free."""
     files = [(entry.stat(), Path(entry.path)) for entry in os.scandir(folder) if entry.is_file()]
     total = sum(found.st_size for found, _ in files)
     if total <= limit:

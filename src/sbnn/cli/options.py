@@ -1,56 +1,56 @@
-"""Options of the command line: what they are called, and checks before anything is run."""
+"""Options of the command line: their help, and checks before anything is run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sbnn._core.text import plural
-from sbnn.cli.terminal import UsageProblem, complain, printable
+from sbnn.cli.terminal import UsageError, printable, warn
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA.csv",
-        readable=False,  # what cannot be read is told below, in one line
-        help="Table of numbers: CSV, TSV or Parquet; names of the columns on the first line.",
+        readable=False,  # the reader has a better message
+        help="Table of numbers (CSV, TSV or Parquet) with column names on the first line.",
     ),
 ]
 Folder = Annotated[
     Path,
-    typer.Argument(
-        metavar="FOLDER", readable=False, help="Folder that 'sbnn fit' wrote, with --out."
-    ),
+    typer.Argument(metavar="FOLDER", readable=False, help="Folder written by 'sbnn fit --out'."),
 ]
 Target = Annotated[
     list[str] | None,
-    typer.Option(
-        "--target", metavar="COLUMN", help="Column to predict; may be repeated.  [required]"
-    ),
+    typer.Option("--target", metavar="COLUMN", help="Column to predict (repeatable).  [required]"),
 ]
 Features = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns to predict from, as a,b,c; may be repeated. All others if not given.",
+        help="Columns to predict from, such as a,b,c (repeatable). Default: all other columns.",
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns to leave out, such as numbers of rows or dates; may be repeated. One without "
-        'a name is "".',
+        help='Columns to ignore, such as row IDs or dates (repeatable). Use "" for an unnamed '
+        "column.",
     ),
 ]
 Hidden = Annotated[
     str | None,
     typer.Option(
         metavar="SIZES",
-        help="Neurons: 20; or 15,10 for two layers; or auto: many sizes are tried and the "
-        "evidence chooses. If not given, sizes that suit most tables.",
+        help="Hidden neurons: 20, or 15,10 for two layers, or auto to try many sizes and let the "
+        "evidence choose. The default suits most tables.",
     ),
 ]
 NoiseStd = Annotated[
@@ -58,93 +58,129 @@ NoiseStd = Annotated[
     typer.Option(
         "--noise-std",
         metavar="NUMBER",
-        help="Standard deviation of the noise, where it is known: one, or one per target as 1,2. "
-        "Inferred from the data if not given.",
+        help="Standard deviation of the noise, if known: one number, or one per target as 1,2. "
+        "Default: inferred from the data.",
     ),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        min=0,
-        max=2**31 - 1,
-        metavar="NUMBER",
-        help="Seed of everything random: the same seed gives the same answer.",
-    ),
+    typer.Option(metavar="NUMBER", help="Random seed: the same seed gives the same result."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Encoding = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Of DATA.csv, where it is not UTF-8; such as cp1252 or utf-16."
+        metavar="NAME", help="Encoding of DATA.csv if not UTF-8, such as cp1252 or utf-16."
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
+MAX_SEED = 2**31 - 1
+MAX_WIDTH = 1000
 
-def targets_of(data: Path, target: list[str] | None, encoding: str | None) -> list[str]:
-    """The columns to predict; without any, the error tells which columns there are."""
+
+def target_columns(data: Path, target: list[str] | None, encoding: str | None) -> list[str]:
+    """The columns to predict; if none is given, the error lists the columns of the table."""
     if target:
         return target
     from sbnn.tables import reader as tables
 
     known = tables.columns(data, encoding)
     shown = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
-    raise UsageProblem(f"--target is missing: which column is to be predicted? {data} has {shown}.")
+    raise UsageError(f"--target is missing: which column should be predicted? {data} has {shown}.")
 
 
-def read(data: Path, targets: list[str], features, exclude, encoding: str | None):
-    """The numbers of a table; what was guessed about it is said."""
+def read_numbers(
+    data: Path,
+    targets: Sequence[str],
+    features: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    encoding: str | None,
+) -> tuple[pd.DataFrame, list[str]]:
+    """The numbers of a table and the names of its inputs; warn about what was guessed."""
     from sbnn.tables import reader as tables
 
     table = tables.read(data, targets, features or None, exclude or (), encoding=encoding)
-    for note in table.notes:
-        complain(note)
+    for line in table.notes:
+        warn(line)
     for name in targets:
         if table.numbers[name].nunique() == 1:
-            raise UsageProblem(
+            raise UsageError(
                 f"{data}: column {name!r} has the same value in every row; there is nothing to "
                 "predict."
             )
-    return table.numbers
+    return table.numbers, [name for name in table.numbers.columns if name not in set(targets)]
 
 
-def spelt(method: str) -> str:
-    """A method's name as the library spells it: NSBL and laplace-nsbl are understood, too."""
+def normalise_method(method: str) -> str:
+    """A method's name as the library writes it: NSBL and laplace-nsbl are accepted too."""
     return method.strip().lower().replace("-", "_")
 
 
-def estimator_options(hidden, method, noise_std, seed: int, n_targets: int) -> dict[str, Any]:
-    """Options of the estimator."""
-    methods = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
-    method = spelt(method)
-    if method not in methods:
-        raise UsageProblem(f"--method must be one of {', '.join(methods)}; got {method!r}.")
-    noise: Any = None
-    if noise_std is not None:
-        noise = _list(noise_std, float, "--noise-std takes numbers above zero, as 0.1")
-        if not all(0 < value < float("inf") for value in noise):
-            raise UsageProblem(f"--noise-std takes numbers above zero; got {noise_std!r}.")
-        if len(noise) not in (1, n_targets):
-            raise UsageProblem(
-                f"--noise-std: {plural(len(noise), 'number')} for {plural(n_targets, 'target')}."
-            )
-        noise = noise[0] if len(noise) == 1 else noise
-    widths: Any = "default" if hidden is None else hidden.strip()
-    if widths not in ("default", "auto"):
-        widths = tuple(_list(widths, int, "--hidden takes 20, or 15,10, or auto"))
-        if not all(1 <= width <= 1000 for width in widths):
-            raise UsageProblem(f"--hidden takes widths from 1 to 1000; got {hidden!r}.")
+def estimator_options(
+    hidden: str | None, method: str, noise_std: str | None, seed: int, n_targets: int
+) -> dict[str, Any]:
+    """Checked arguments of `SparseBNNRegressor`."""
+    from sbnn.regressor.estimator import METHODS
+
+    method = normalise_method(method)
+    if method not in METHODS:
+        raise UsageError(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
     return {
-        "hidden_layer_sizes": widths,
+        "hidden_layer_sizes": _widths(hidden),
         "method": method,
-        "noise_std": noise,
-        "random_state": seed,
+        "noise_std": _noise_std(noise_std, n_targets),
+        "random_state": check_seed(seed),
     }
 
 
-def _list(text: str, kind, usage: str) -> list:
+def check_seed(seed: int) -> int:
+    """The seed, or a UsageError."""
+    if not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"--seed must be between 0 and {MAX_SEED}; got {seed}.")
+    return seed
+
+
+def check_folds(folds: int, n_rows: int | None = None, data: Path | None = None) -> None:
+    """Raise UsageError for fewer than 2 folds, or for more folds than rows if those are known."""
+    if folds < 2:
+        raise UsageError(f"--folds must be at least 2; got {folds}.")
+    if n_rows is not None and folds > n_rows:
+        raise UsageError(
+            f"--folds {folds} exceeds the {n_rows} rows of {data}; give at most {n_rows}, which "
+            "holds out one row at a time."
+        )
+
+
+def _widths(hidden: str | None) -> str | tuple[int, ...]:
+    if hidden is None:
+        return "default"
+    if hidden.strip() == "auto":
+        return "auto"
+    widths = tuple(_list(hidden, int, "--hidden takes 20, or 15,10, or auto"))
+    if not all(1 <= width <= MAX_WIDTH for width in widths):
+        raise UsageError(f"--hidden takes widths from 1 to {MAX_WIDTH}; got {hidden!r}.")
+    return widths
+
+
+def _noise_std(noise_std: str | None, n_targets: int) -> float | list[float] | None:
+    if noise_std is None:
+        return None
+    usage = "--noise-std takes numbers above zero, such as 0.1"
+    noise = _list(noise_std, float, usage)
+    if not all(0 < value < float("inf") for value in noise):
+        raise UsageError(f"{usage}; got {noise_std!r}.")
+    if len(noise) not in (1, n_targets):
+        raise UsageError(
+            f"--noise-std has {plural(len(noise), 'number')} for {plural(n_targets, 'target')}; "
+            "give one number, or one per target."
+        )
+    return noise[0] if len(noise) == 1 else noise
+
+
+def _list(text: str, convert: Callable[[str], Any], usage: str) -> list[Any]:
     try:
-        return [kind(part) for part in text.split(",")]
+        return [convert(part) for part in text.split(",")]
     except ValueError:
-        raise UsageProblem(f"{usage}; got {printable(text)!r}.") from None
+        raise UsageError(f"{usage}; got {printable(text)!r}.") from None

@@ -201,14 +201,14 @@ def _digest(path: Path) -> str | None:
 def save(fitted: Fit, folder: Path) -> None:
     """Model, record, training table and held-out predictions; the report comes from `report`."""
     fitted.model.save(folder / MODEL)
-    fitted.data.to_csv(folder / DATA)
+    write_text(folder / DATA, fitted.data.to_csv())
     write_text(folder / FIT, dumps(fitted.record) + "\n")
     held = fitted.held_out
     columns = {"line": fitted.data.index[held.rows]}
     for name, title in HELD_OUT_COLUMNS.items():
         for k, target in enumerate(fitted.targets):
             columns[f"{target}_{title}"] = getattr(held, name)[:, k]
-    pd.DataFrame(columns).to_csv(folder / HELD_OUT, index=False)
+    write_text(folder / HELD_OUT, pd.DataFrame(columns).to_csv(index=False))
 
 
 def record(folder: Path) -> dict[str, Any]:

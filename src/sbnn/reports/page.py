@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sbnn._core.atomic import write_text
+from sbnn._core.extras import require
 from sbnn._core.text import (
     duration,
     explained,
@@ -54,6 +55,7 @@ def write(fitted: Fit, folder: Path) -> Path:
 
 def render(fitted: Fit) -> str:
     """The page; everything that comes from the user's table is escaped by the template."""
+    require("report", "A report", "jinja2", "matplotlib")
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     environment = Environment(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sbnn._core.extras import require
 from sbnn.evidence.closed_form import Mixture, log_evidence
 from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
@@ -32,6 +33,7 @@ TRUTH, DATA, BEFORE = "#111111", "#555555", "#999999"
 
 def _figure(*args, **kwargs):
     """A figure outside pyplot's global list: nothing to close, no display needed."""
+    require("report", "A plot", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

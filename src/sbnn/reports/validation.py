@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from sbnn._core.extras import require
 from sbnn._core.text import duration
 from sbnn.evidence.laplace.layout import n_parameters
 from sbnn.evidence.laplace.mixture import moments, quantiles
@@ -109,6 +110,7 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). Where α was learned (`nsbl`) it stays
     as all rows chose it.
     """
+    require("report", "Leave-one-out validation", "arviz_stats")
     from arviz_stats.base import array_stats
 
     weights, means, stds = _three_axes(model.predictive_mixture(x))

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from sbnn._core.extras import require
 from sbnn._core.text import duration
 from sbnn.sampling.state import Stage
 
@@ -24,6 +25,7 @@ def reporter(
     if not progress:
         yield None
         return
+    require("cli", "A progress display", "rich")
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -57,6 +59,7 @@ def events(progress: bool | Callable[[Stage], None]) -> Callable[[str], None] | 
         return getattr(progress, "event", None)
     if not progress:
         return None
+    require("cli", "A progress display", "rich")
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -318,5 +318,5 @@ def make_backend(box: BlackBox, executor: Any) -> Backend | None:
         return Dask(box, executor)
     raise TypeError(
         "`executor` must be None, 'serial', 'processes', a number of worker processes or a "
-        f"dask.distributed.Client; got {executor!r}."
+        f'dask.distributed.Client (pip install "sbnn[distributed]"); got {executor!r}.'
     )

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
-from sbnn._core.atomic import write_text
+from sbnn._core.atomic import whole_file, write_bytes, write_text
+from sbnn._core.extras import require
 from sbnn.reports.plots import (
     BEFORE,
     COLOURS,
@@ -154,6 +155,7 @@ def _nearest_image(result, mode: np.ndarray) -> np.ndarray:
 
 def write_report(study: paper.Study, out: Path) -> tuple[Path, list[paper.Claim]]:
     """Tables, figures (PNG and PDF) and report.html; returns the report's path and the claims."""
+    require("report", "A report", "jinja2", "matplotlib")
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     claims = paper.claims(study)
@@ -162,10 +164,11 @@ def write_report(study: paper.Study, out: Path) -> tuple[Path, list[paper.Claim]
     folder.mkdir(parents=True, exist_ok=True)
     shown = []
     for name, title, caption, figure in figures(study):
-        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        with whole_file(folder / f"{name}.pdf") as temporary:
+            figure.savefig(temporary, format="pdf", metadata={"CreationDate": None})
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110)
-        (folder / f"{name}.png").write_bytes(buffer.getvalue())
+        write_bytes(folder / f"{name}.png", buffer.getvalue())
         number = int(name[3:5])
         source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
         shown.append(

@@ -1,4 +1,5 @@
 """Tables: reading and checking CSV, TSV and Parquet files and DataFrames.
 
-Imports `_core`.
+Imports `_core`. `reader.read` is the way in: `text` parses CSV and TSV, `parquet` reads Parquet,
+`header` chooses columns, `cells` turns text into numbers or says which cell is not one.
 """

@@ -1,11 +1,12 @@
-"""Cells of a text table as numbers; those that are none are counted, and the first is named."""
+"""Cells of a text table as numbers; errors name the first wrong cell and count the others."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -15,37 +16,87 @@ from sbnn.tables.header import TableError, exclude_options, is_number
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
 HINT = "; correct it, or leave the column out with --exclude"
 MORE = 3
-# Scores are made of squares, and these must neither be infinite nor vanish.
+# Scores square the values, and the squares must neither overflow nor vanish.
 LARGEST, SMALLEST = 1e150, 1e-150
 
+Cells = Sequence[str] | np.ndarray  # strings
 
-def numbers(
+
+def as_numbers(
     path: Path,
-    text: Mapping[str, list[str]],
+    text: Mapping[str, Cells],
     lines: Sequence[int],
-    comma: bool,
-    optional: Iterable[str] = (),
-) -> dict[str, np.ndarray]:
-    """Columns of text as numbers; `optional` are those that need not be there."""
-    found = {}
-    wrong: dict[str, list[int]] = {}
+    separator: str,
+    targets: Collection[str],
+    chosen: bool,
+) -> tuple[dict[str, np.ndarray], bool]:
+    """Columns of text as numbers, and whether they have decimal commas.
+
+    Parameters
+    ----------
+    path : Path
+        For error messages, as are `lines`, the line of each row.
+    text : mapping of str to sequence of str
+        The columns, targets among them.
+    lines : sequence of int
+    separator : str
+        Between cells; if it is a comma, numbers cannot have decimal commas.
+    targets : collection of str
+    chosen : bool
+        Whether the user named the features; if not, errors suggest excluding a column.
+
+    Returns
+    -------
+    values : dict of str to array
+    comma : bool
+    """
+    values = {}
     for name, cells in text.items():
-        found[name] = values = np.empty(len(cells))
-        bad = []
-        for k, cell in enumerate(cells):
-            try:
-                values[k] = float(cell.replace(",", ".", 1) if comma else cell)
-                if not abs(values[k]) <= LARGEST or "_" in cell:
-                    bad.append(k)
-            except ValueError:
-                bad.append(k)
-        if bad:
-            wrong[name] = bad
+        converted = _convert(cells)
+        if converted is None:
+            break
+        values[name] = converted
+    else:  # the usual case: all numbers, no comma anywhere
+        return values, False
+    comma = decimal_comma(text.values(), separator)
+    inputs = {name: cells for name, cells in text.items() if name not in targets}
+    if not chosen:
+        check_text(path, inputs)
+    check_targets(path, {name: text[name] for name in text if name in targets})
+    wrong = {}
+    for name, cells in text.items():
+        values[name], wrong[name] = _convert_each(cells, comma)
+    wrong = {name: rows for name, rows in wrong.items() if rows}
     if wrong:
         name, k = first(wrong)
-        told = fault(text[name][k], HINT if name in set(optional) else "")
-        refuse(path, wrong, lines, told)
-    return found
+        hint = HINT if not chosen and name in inputs else ""
+        raise_for_cells(path, wrong, lines, fault(text[name][k], hint))
+    return values, comma
+
+
+def _convert(cells: Cells) -> np.ndarray | None:
+    """The numbers in a column, or None if one of its cells is not a number."""
+    try:
+        # NumPy calls float() on each: correctly rounded, unlike pandas.to_numeric.
+        values = np.asarray(cells, dtype=object).astype(float)
+    except ValueError:
+        return None
+    if not (np.abs(values) <= LARGEST).all() or any("_" in cell for cell in cells):
+        return None
+    return values
+
+
+def _convert_each(cells: Cells, comma: bool) -> tuple[np.ndarray, list[int]]:
+    """The numbers in a column, and the rows without one."""
+    values, wrong = np.empty(len(cells)), []
+    for k, cell in enumerate(cells):
+        try:
+            values[k] = float(cell.replace(",", ".", 1) if comma else cell)
+            if not abs(values[k]) <= LARGEST or "_" in cell:
+                wrong.append(k)
+        except ValueError:
+            wrong.append(k)
+    return values, wrong
 
 
 def first(wrong: Mapping[str, Sequence[int]]) -> tuple[str, int]:
@@ -54,38 +105,38 @@ def first(wrong: Mapping[str, Sequence[int]]) -> tuple[str, int]:
     return name, int(wrong[name][0])
 
 
-def refuse(path: Path, wrong: Mapping[str, Sequence[int]], lines: Sequence[int], told: str) -> None:
-    """Name the first cell that is no number and what it is; count the others, and name some."""
+def raise_for_cells(
+    path: Path, wrong: Mapping[str, Sequence[int]], lines: Sequence[int], problem: str
+) -> NoReturn:
+    """Say what is wrong with the first cell; count the others and name some of them."""
     name, k = first(wrong)
     order = {name: place for place, name in enumerate(wrong)}
     cells = ((row, order[n], n) for n, rows in wrong.items() for row in rows[: MORE + 1])
     _, *others = heapq.nsmallest(MORE + 1, cells)
     n_more = sum(map(len, wrong.values())) - 1
     places = "; ".join(f"line {lines[row]}, column {n!r}" for row, _, n in others)
-    raise TableError(f"{path}, line {lines[k]}, column {name!r}: {told}{more(n_more, places)}")
+    raise TableError(f"{path}, line {lines[k]}, column {name!r}: {problem}{more(n_more, places)}")
 
 
 def more(n: int, places: str, what: str = "cell") -> str:
-    """How many more there are like one that was named, and where."""
+    """How many more there are like the one named, and where."""
     if not n:
         return ""
-    return (
-        f" And {n:,} more {what if n == 1 else what + 's'}{':' if n <= MORE else ', as'} {places}."
-    )
+    return f" And {plural(n, f'more {what}')}{':' if n <= MORE else ', such as'} {places}."
 
 
 def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    """Refuse targets that vary so little that the squares vanish."""
+    """Raise TableError for targets that vary so little that their squares vanish."""
     for name, values in columns.items():
         if len(values) and 0 < np.ptp(values) < SMALLEST:
             raise TableError(
-                f"{path}, column {name!r} varies by {np.ptp(values):.2g} only; give it in another "
-                "unit: squares of numbers below 1e-150 are lost."
+                f"{path}, column {name!r} varies by only {np.ptp(values):.2g}; rescale it: squares "
+                "of numbers below 1e-150 are lost."
             )
 
 
 def fault(cell: str, hint: str = "") -> str:
-    """What is wrong with a cell that is no finite number."""
+    """What is wrong with a cell that is not a finite number."""
     text = cell.strip()
     if text.lower() in MISSING:
         shown = f"'{text}'" if text else "an empty cell"
@@ -99,15 +150,15 @@ def fault(cell: str, hint: str = "") -> str:
         )
     shown = text if len(text) <= 40 else text[:37] + "…"
     if is_number(text) and "_" not in text:
-        return f"{shown!r} is too large, as all above 1e150; give the column in another unit."
+        return f"{shown!r} exceeds the limit of 1e150; rescale the column."
     return f"{shown!r} is not a number{hint}."
 
 
-def decimal_comma(columns: Iterable[list[str]], separator: str) -> bool:
+def decimal_comma(columns: Iterable[Cells], separator: str) -> bool:
     """Whether numbers are written 1,5: some have one comma, and none has a point.
 
-    Tabs and bars also separate tables with 1,234 for a thousand. There a comma must at least once
-    not be followed by three digits; a semicolon is what stands where the comma is the decimal one.
+    Tables separated by tabs or bars may also write a thousand as 1,234. There, at least one comma
+    must not be followed by three digits. A semicolon is used where the comma is the decimal sign.
     """
     if separator == ",":
         return False
@@ -123,35 +174,35 @@ def decimal_comma(columns: Iterable[list[str]], separator: str) -> bool:
     return separator == ";" or any(len(c.partition(",")[2]) != 3 for c in with_comma)
 
 
-def check_text(path: Path, text: Mapping[str, list[str]]) -> None:
-    """Columns nobody asked for that hold text instead of numbers are named, all of them at once."""
+def check_text(path: Path, text: Mapping[str, Cells]) -> None:
+    """Raise TableError if columns hold text instead of numbers, naming all of them."""
     words = {}
     for name, cells in text.items():
         filled = [cell for cell in cells if cell.strip().lower() not in MISSING]
-        # 1,234.5 is a number that is written in a way of its own, and not text
+        # 1,234.5 is a number written in an unusual way, not text
         number = [is_number(cell.replace(",", "").replace(".", "")) for cell in filled[:50]]
         if filled and not any(number):
             words[name] = filled[0].strip()[:20]
     if words:
-        refuse_text(path, "text, not numbers,", words)
+        raise_for_text(path, "text instead of numbers", words)
 
 
-def check_targets(path: Path, text: Mapping[str, list[str]]) -> None:
-    """Targets that hold classes instead of numbers."""
+def check_targets(path: Path, text: Mapping[str, Cells]) -> None:
+    """Raise TableError if a target holds class labels instead of numbers."""
     for name, cells in text.items():
         filled = [cell.strip() for cell in cells if cell.strip().lower() not in MISSING]
         if filled and not any(any(c.isdigit() for c in cell) for cell in filled):
             raise TableError(
                 f"{path}: the target {name!r} holds text (such as {filled[0][:20]!r}), not "
-                "numbers; classes cannot be predicted."
+                "numbers; sbnn does regression and cannot predict classes."
             )
 
 
-def refuse_text(path: Path, what: str, words: Mapping[str, str], hint: bool = True) -> None:
-    """Name columns that hold no numbers, each with an example."""
+def raise_for_text(path: Path, what: str, words: Mapping[str, str], hint: bool = True) -> NoReturn:
+    """Name columns without numbers, each with an example."""
     shown = [f"{n!r} (such as {w!r})" for n, w in itertools.islice(words.items(), 8)]
     rest = f" and {len(words) - 8} more" if len(words) > 8 else ""
-    todo = f"; leave out what is no input with {exclude_options(list(words))}" if hint else ""
+    todo = f"; exclude columns that are not inputs: {exclude_options(list(words))}" if hint else ""
     raise TableError(
         f"{path}: {what} in {plural(len(words), 'column')}: {', '.join(shown)}{rest}{todo}"
     )

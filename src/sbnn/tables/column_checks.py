@@ -1,4 +1,4 @@
-"""Tables handed over from Python: what is no number is named by its column."""
+"""Checks on DataFrames: non-numeric, duplicated and near-duplicated columns, row numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from sbnn._core.text import plural
 
 
 def check_numbers(X: Any) -> None:
-    """Refuse a DataFrame with columns that are no numbers, all of them named; pass all else."""
+    """Raise ValueError if a DataFrame has columns that are not numbers, naming all of them.
+
+    Anything but a DataFrame passes: scikit-learn checks it.
+    """
     if not isinstance(X, pd.DataFrame):
         return
     wrong = [k for k in range(X.shape[1]) if not _is_numeric(X.iloc[:, k])]
@@ -20,8 +23,8 @@ def check_numbers(X: Any) -> None:
     shown = [f"{X.columns[k]!r} (such as {str(X.iloc[0, k])[:20]!r})" for k in wrong[:8]]
     more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
     raise ValueError(
-        f"Columns of X that are not numbers: {', '.join(shown)}{more}; leave them out, or turn "
-        "them into numbers, for example with pandas.get_dummies."
+        f"Columns of X that are not numbers: {', '.join(shown)}{more}; drop them or convert them "
+        "to numbers, for example with pandas.get_dummies."
     )
 
 
@@ -42,10 +45,10 @@ SAME = 1e-12
 
 
 def repeated_columns(X: pd.DataFrame) -> list[list[int]]:
-    """Places of columns that say the same: b = s·a + t in every row, for some s ≠ 0 and t.
+    """Groups of columns that are identical up to scale and offset: b = s·a + t, with s ≠ 0.
 
-    Standardised columns z are projected on one random direction d. Where z and ±z' are the same,
-    so are |d·z| and |d·z'|: columns are sorted by it, and only neighbours are compared in full.
+    Standardised columns z are projected on one random direction d. If z = ±z', then
+    |d·z| = |d·z'|: columns are sorted by it, and only neighbours are compared in full.
     """
     n, direction = len(X), np.random.default_rng(0).normal(size=len(X))
     keys = {}
@@ -71,17 +74,17 @@ def repeated_columns(X: pd.DataFrame) -> list[list[int]]:
 
 
 def _standardised(X: pd.DataFrame, k: int) -> np.ndarray | None:
-    """A column with mean zero and mean square one; None where all values are the same."""
+    """A column with mean zero and mean square one; None if all values are the same."""
     values = X.iloc[:, k].to_numpy(dtype=float)
     if (values == values[0]).all():
         return None
-    values = values / np.abs(values).max()  # squares of large numbers are infinite
+    values = values / np.abs(values).max()  # squares of large numbers overflow
     values = values - values.mean()
     return values / np.sqrt((values**2).mean())
 
 
 def about_repeated_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
-    """A sentence for each group of inputs that say the same."""
+    """A sentence for each group of inputs that are identical up to scale and offset."""
     groups = repeated_columns(X)
     out = []
     for group in groups[:n_shown]:
@@ -89,23 +92,23 @@ def about_repeated_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
         many = f" and {len(group) - 8} more" if len(group) > 8 else ""
         first = X.iloc[:, group[0]].to_numpy()
         equal = all((X.iloc[:, k].to_numpy() == first).all() for k in group[1:])
-        how = "have the same values in every row" if equal else "are the same but for unit and zero"
+        how = "are identical" if equal else "are identical up to scale and offset"
         out.append(
-            f"The inputs {', '.join(names)}{many} {how}: the fit cannot tell which of them counts. "
-            "Leave out all but one."
+            f"The inputs {', '.join(names)}{many} {how}: the fit cannot tell which of them "
+            "matters. Keep only one."
         )
     if len(groups) > n_shown:
-        out.append(f"So it is with {plural(len(groups) - n_shown, 'more group')} of inputs.")
+        out.append(f"And {plural(len(groups) - n_shown, 'more such group')} of inputs.")
     return out
 
 
-# |r| from which on two inputs are called nearly the same, and inputs up to which all are compared.
+# Two inputs with |r| above this are nearly the same. Pairs are compared for up to this many inputs.
 SIMILAR = 0.99
 MAX_COMPARED = 300
 
 
 def about_similar_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
-    """A sentence for each pair of inputs that are nearly, but not quite, the same."""
+    """A sentence for each pair of inputs that are nearly, but not exactly, the same."""
     columns = {} if X.shape[1] > MAX_COMPARED or len(X) < 3 else range(X.shape[1])
     found = {k: z for k in columns if (z := _standardised(X, k)) is not None}
     if len(found) < 2:
@@ -120,21 +123,21 @@ def about_similar_columns(X: pd.DataFrame, n_shown: int = 3) -> list[str]:
         value = f"{r[i, j]:.{4 if abs(r[i, j]) >= 0.999 else 3}f}".replace("-", "−")
         out.append(
             f"The inputs {a} and {b} are nearly the same (correlation {value}): the prediction may "
-            "follow either, so how much it follows each of them says little."
+            "use either, so their separate effects mean little."
         )
     if len(pairs) > n_shown:
-        out.append(f"So it is with {plural(len(pairs) - n_shown, 'more pair')} of inputs.")
+        out.append(f"And {plural(len(pairs) - n_shown, 'more such pair')} of inputs.")
     return out
 
 
 def about_row_numbers(X: pd.DataFrame) -> list[str]:
-    """A sentence for each input, beside others, that counts the rows."""
+    """A sentence for each input that counts the rows, unless it is the only input."""
     n, out = len(X), []
     for k in range(X.shape[1] if X.shape[1] > 1 and n > 2 else 0):
         values = X.iloc[:, k].to_numpy(dtype=float)
         if values[0] in (0.0, 1.0) and (values - values[0] == np.arange(n)).all():
             out.append(
-                f"The input “{X.columns[k]}” counts the rows; if it is their number and nothing "
-                "else, leave it out with --exclude."
+                f"The input “{X.columns[k]}” counts the rows; if it is only a row number, "
+                "ignore it with --exclude."
             )
     return out

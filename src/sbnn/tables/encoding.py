@@ -1,4 +1,4 @@
-"""The encoding of a file: UTF-8, or another one that is asked for."""
+"""Text encoding of a file: UTF-8 unless the user names another one."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from pathlib import Path
 from sbnn.tables.header import TableError
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What no text has: control characters but tab, line ends, form feed and the end of a DOS file.
+# Control characters that no text has: all except tab, line ends, form feed and the DOS end mark.
 CONTROL = frozenset(map(chr, range(32))) - set("\t\n\v\f\r\x1a")
 HELP = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
 
 
-def codec_of(path: Path, data: bytes, wanted: str | None = None) -> str:
-    """The codec that reads a file's text; an error says what is wrong, and what may be asked for.
+def decode(path: Path, data: bytes, encoding: str | None = None) -> str:
+    """The text of a file, without a byte order mark; an error says which encoding to try.
 
-    Without `wanted` it is UTF-8: other encodings can be told from it, but not from one another.
+    Without `encoding` the file must be UTF-8. Other encodings are never guessed: they can be told
+    from UTF-8, but not from one another.
     """
-    if wanted is None and data[:2] in UTF_16:
+    if encoding is None and data[:2] in UTF_16:
         raise TableError(f"{path} looks like UTF-16 text; {HELP}, or add --encoding utf-16.")
-    if wanted is None and b"\0" in data:
+    if encoding is None and b"\0" in data:
         raise TableError(f"{path} is not a text table; export it as CSV first.")
-    codec = wanted or "utf-8"
     try:
-        text = data.decode(codec)
+        text = data.decode(encoding or "utf-8")
     except LookupError:
         raise TableError(
-            f"--encoding {codec!r} is not known; give one such as cp1252 or utf-16."
+            f"--encoding {encoding!r} is not known; give one such as cp1252 or utf-16."
         ) from None
     except UnicodeDecodeError as error:
         where = f"byte 0x{data[error.start]:02x} on line {_line(data, error.start)}"
-        hint = "" if wanted else _hint(data, error.start)
-        name = "UTF-8" if wanted is None else wanted
+        hint = "" if encoding else _hint(data, error.start)
+        name = "UTF-8" if encoding is None else encoding
         raise TableError(f"{path} is not {name} text ({where}); {HELP}{hint}.") from error
-    if wanted is not None and not CONTROL.isdisjoint(text):
-        raise TableError(f"{path} holds control characters when read as {wanted}; {HELP}.")
-    return "utf-8-sig" if codecs.lookup(codec).name == "utf-8" else codec
+    if encoding is not None and not CONTROL.isdisjoint(text):
+        raise TableError(f"{path} has control characters when read as {encoding}; {HELP}.")
+    return text.removeprefix("\ufeff")
 
 
 def _line(data: bytes, at: int) -> int:
@@ -44,7 +44,7 @@ def _line(data: bytes, at: int) -> int:
 
 
 def _hint(data: bytes, at: int) -> str:
-    """Windows-1252 is what Excel writes as "CSV"; it is proposed where the file could be that."""
+    """Suggest Windows-1252, which Excel writes as "CSV", if the file could be that."""
     try:
         text = data.decode("cp1252")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Columns of a table: their names, and which of them a command asks for."""
+"""Columns of a table: checks of their names, and which of them a command uses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ MAX_FEATURES = 2000
 
 
 class TableError(Exception):
-    """Something about the file or the columns asked for; the text is one line for the user."""
+    """A problem with a file or with the columns requested; the text is one line for the user."""
 
 
 def is_number(text: str) -> bool:
+    """Whether Python reads the text as a number."""
     try:
         float(text)
     except ValueError:
@@ -23,26 +24,33 @@ def is_number(text: str) -> bool:
 
 
 def check_header(path: Path, header: list[str], numeric_names: bool = False, line: int = 1) -> None:
+    """Raise TableError for a header that is missing, all numbers, or has a name twice."""
     if not header:
-        raise TableError(f"{path} holds blank lines only; a header and rows are expected.")
+        raise TableError(f"{path} has blank lines only; expected a header and rows.")
     if not numeric_names and all(is_number(name) for name in header):
         raise TableError(
             f"{path}, line {line}: all numbers, so there seems to be no header; "
-            "put the names of the columns on the first line."
+            "put the column names on the first line."
         )
     if len(set(header)) < len(header):
         seen: set[str] = set()
         for place, name in enumerate(header, start=1):
             if name in seen and name:
                 raise TableError(
-                    f"{path}, line {line}, column {place}: the name {name!r} is there twice; "
-                    "rename one."
+                    f"{path}, line {line}, column {place}: the name {name!r} appears "
+                    "twice; rename one of them."
                 )
             seen.add(name)
 
 
-def select(path: Path, header: list[str], targets, features, exclude) -> list[str]:
-    """The features asked for, or all columns but the targets; without those excluded."""
+def select(
+    path: Path,
+    header: list[str],
+    targets: Sequence[str],
+    features: Sequence[str] | None,
+    exclude: Sequence[str],
+) -> list[str]:
+    """The features requested, or all columns except the targets; without those excluded."""
     known = set(header)
     chosen = None if features is None else _split("--features", features, known)
     excluded = set(_split("--exclude", exclude, known))
@@ -54,12 +62,12 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
         hint = "; give --target once for each column." if several else _known(unknown, header)
         raise TableError(f"{path} has no {hint if not several else f'column {name!r}' + hint}")
     if len(set(targets)) < len(targets) or len(set(chosen or ())) < len(chosen or ()):
-        raise TableError("A column was asked for twice.")
+        raise TableError("A column was given twice; name each target and feature once.")
     for name in targets:
         if name in (chosen or ()):
-            raise TableError(f"Column {name!r} cannot be a target and a feature.")
+            raise TableError(f"Column {name!r} cannot be both a target and a feature.")
         if name in excluded:
-            raise TableError(f"Column {name!r} cannot be a target and excluded.")
+            raise TableError(f"Column {name!r} cannot be both a target and excluded.")
     if chosen is None:
         chosen = [name for name in header if name not in {*targets, *excluded}]
     wanted = [name for name in header if name not in targets] if features is None else chosen
@@ -70,7 +78,7 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
             f"{', '.join(map(repr, wanted[:6]))}{', …' if len(wanted) > 6 else ''}."
         )
     if not chosen:
-        raise TableError(f"{path} has no column besides the target: nothing to predict from.")
+        raise TableError(f"{path} has no column except the target: nothing to predict from.")
     if len(chosen) > MAX_FEATURES:
         raise TableError(
             f"{path} has {len(chosen):,} input columns, more than the {MAX_FEATURES:,} that can "
@@ -80,7 +88,7 @@ def select(path: Path, header: list[str], targets, features, exclude) -> list[st
 
 
 def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
-    """Names as they are, or "a,b" → a, b; a name with a comma may stand in quotation marks."""
+    """Names as they are, or "a,b" → a, b; a name with a comma may be in quotation marks."""
     out: list[str] = []
     with_commas = [name for name in known if "," in name]
     for value in values:
@@ -89,7 +97,7 @@ def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
             continue
         names = [name.strip() for name in next(csv.reader([value], skipinitialspace=True), [])]
         if not names or "" in names:
-            raise TableError(f"{option} takes names of columns, as a,b,c; got {value!r}.")
+            raise TableError(f"{option} takes names of columns, such as a,b,c; got {value!r}.")
         # one name with a comma, misspelt, or several names?
         one = not known.intersection(names) and nearest(value, with_commas) is not None
         out += [value] if one else names
@@ -99,10 +107,10 @@ def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
 def without_unnamed(
     path: Path, header: list[str], features: list[str], first: Sequence[str] = ()
 ) -> tuple[list[str], str]:
-    """Features with a name, and a line about the column that was left out.
+    """The features that have a name, and a note about a column that was ignored.
 
-    That is a first column, with the cells `first`, which counts the rows, as pandas writes it.
-    Any other without a name is refused.
+    A first column without a name is ignored if its cells `first` count the rows, as the index does
+    that pandas writes. Any other column without a name is an error.
     """
     if "" not in features:
         return features, ""
@@ -112,27 +120,26 @@ def without_unnamed(
     counts = bool(count) and count == list(range(count[0], count[0] + len(count)))
     if place == 0 and header.count("") == 1 and counts and count[0] in (0, 1) and named:
         return named, (
-            f"{path}: the first column has no name and counts the rows, as the index that pandas "
-            "writes; it is left out."
+            f"{path}: ignoring the first column, which has no name and counts the rows (the index "
+            "that pandas writes)."
         )
     index = "; perhaps it is the index that pandas writes" if place == 0 else ""
     raise TableError(
-        f"{path}, column {place + 1} has no name{index}; name it, or leave it out with "
-        '--exclude "".'
+        f'{path}, column {place + 1} has no name{index}; name it, or ignore it with --exclude "".'
     )
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The one of some names that is most like another, upper and lower case aside."""
+    """The one of `names` that is most similar to `name`, ignoring case; None if none is."""
     import difflib
 
-    as_small = {n.lower(): n for n in reversed(names[:5000])}
-    close = difflib.get_close_matches(name.lower(), as_small, n=1, cutoff=0.6)
-    return as_small[close[0]] if close else None
+    by_lower = {n.lower(): n for n in reversed(names[:5000])}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
 
 
 def _known(unknown: list[str], header: list[str]) -> str:
-    """Names that a table does not have, the nearest ones, and all of its own when they are few."""
+    """Unknown names, the most similar ones, and all columns of the table if they are few."""
     close = [nearest(name, header) for name in unknown[:8]]
     asked = ", ".join(map(repr, unknown[:8]))
     asked += f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
@@ -143,13 +150,13 @@ def _known(unknown: list[str], header: list[str]) -> str:
     if meant and len(few) < len(header):
         return out
     if len(header) == 1 and " " in header[0]:
-        return f"{out}; it has one, {header[0]!r}: separate cells by commas, semicolons or tabs."
+        return f"{out}; it has one, {header[0]!r}: separate cells with commas, semicolons or tabs."
     which = "" if len(few) == len(header) else f"{len(header):,} columns, the first "
     return f"{out}{' It' if meant else '; it'} has {which}{', '.join(map(repr, few))}."
 
 
 def exclude_options(names: list[str]) -> str:
-    """Options that leave these columns out, as a shell takes them."""
+    """Options that exclude these columns, quoted for a shell."""
     simple = [name for name in names if "," not in name and '"' not in name and name.strip()]
     parts = [shlex.quote(",".join(simple))] if simple else []
     parts += [shlex.quote(name) for name in names if name not in simple]

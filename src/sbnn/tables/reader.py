@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
 import itertools
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbnn._core.text import plural
-from sbnn.tables.cells import (
-    LARGEST,
-    MORE,
-    check_spread,
-    check_targets,
-    check_text,
-    decimal_comma,
-    fault,
-    first,
-    more,
-    numbers,
-    refuse,
-    refuse_text,
-)
-from sbnn.tables.encoding import codec_of
-from sbnn.tables.header import TableError, check_header, nearest, select, without_unnamed
+from sbnn.tables.cells import as_numbers, check_spread, decimal_comma
+from sbnn.tables.encoding import decode
+from sbnn.tables.header import TableError, nearest, select, without_unnamed
+from sbnn.tables.text import read_header, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MIN_ROWS = 5
-TABS = (".tsv", ".tab")
-PARQUET = (".parquet", ".pq")
-# A quoted cell may not swallow the rest of a file because of a stray quotation mark.
-csv.field_size_limit(1_000_000)
 
 
 class Table(NamedTuple):
-    """What was read; the index of both frames is the line of the file, the header's is 1."""
+    """What was read. The index of both frames is the line of the file, which starts at 1."""
 
     numbers: pd.DataFrame  # features, then targets
-    whole: pd.DataFrame | None  # all columns as in the file, header too: text, if it is CSV
+    whole: pd.DataFrame | None  # all columns as in the file, header too; strings if it is text
     separator: str
     decimal_comma: bool
     notes: tuple[str, ...]  # what was guessed, one line each
@@ -65,24 +43,49 @@ def read(
     Parameters
     ----------
     path : path
-        CSV, TSV or Parquet. Separators , ; tab and | are found
-        from the first lines. Where it is no comma, numbers may have a decimal comma.
+        CSV, TSV or Parquet. The separator (comma, semicolon, tab or bar) is found from the first
+        lines. Unless it is a comma, numbers may have decimal commas.
     targets : sequence of str
     features : sequence of str, optional
-        Names, or several of them as "a,b"; all columns but the targets if None.
+        Names, or several of them as "a,b". All columns except the targets if None.
     exclude : sequence of str
-        Columns that are no features, given in the same way.
+        Columns to ignore, given in the same way.
     min_rows : int
-        Fewer rows are refused.
+        Fewer rows are an error.
     whole : bool
-        Whether to return all columns as they are, too.
+        Whether to return all columns unchanged as well.
     encoding : str, optional
         Of the text; UTF-8 if None.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        With one line for the user: the file, the line, the column, what is wrong, what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "data.csv")
+    >>> _ = path.write_text("id,a,y\\nx,1.5,2\\nz,2.5,3\\n")
+    >>> read(path, ["y"], exclude=["id"], min_rows=2).numbers
+            a    y
+    line
+    2     1.5  2.0
+    3     2.5  3.0
     """
+    from sbnn.tables import parquet
+
     path = Path(path)
     data = _bytes(path)
-    reader = _read_parquet if _is_parquet(path, data) else _read_text
-    table = reader(path, data, targets, features, exclude, whole, encoding)
+    if parquet.is_parquet(path, data):
+        found = parquet.read(path, data, targets, features, exclude)
+        table = Table(found.numbers, found.whole if whole else None, ",", False, found.notes)
+    else:
+        table = _read_text(path, decode(path, data, encoding), targets, features, exclude, whole)
     n = len(table.numbers)
     if n < min_rows:
         needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
@@ -93,15 +96,17 @@ def read(
 
 def columns(path: str | Path, encoding: str | None = None) -> list[str]:
     """The names of the columns of a file."""
+    from sbnn.tables import parquet
+
     path = Path(path)
     data = _bytes(path)
-    if _is_parquet(path, data):
-        return [str(name) for name in _parquet(path, data).columns]
-    return [name for name in _open(path, data, codec_of(path, data, encoding)).names if name]
+    if parquet.is_parquet(path, data):
+        return [str(name) for name in parquet.load(path, data).columns]
+    return [name for name in read_header(path, decode(path, data, encoding)).names if name]
 
 
 def _bytes(path: Path) -> bytes:
-    """What a file holds; read once, for it may be a pipe."""
+    """The content of a file, read only once because it may be a pipe."""
     try:
         if path.is_dir():
             raise TableError(f"{path} is a folder; give a CSV, TSV or Parquet file.")
@@ -115,12 +120,12 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from error
     if not data:
-        raise TableError(f"{path} is empty; a header with column names and rows are expected.")
+        raise TableError(f"{path} is empty; expected a header with column names, and rows.")
     return data
 
 
 def near(path: Path, folders: bool = False) -> str:
-    """A question that names what is called nearly so in the same folder; "" without any."""
+    """A question that suggests the most similar name in the same folder; "" if there is none."""
     try:
         here = itertools.islice(path.parent.iterdir(), 5000)
         names = [p.name for p in here if p.exists() and p.is_dir() == folders]
@@ -130,179 +135,36 @@ def near(path: Path, folders: bool = False) -> str:
     return "" if found is None else f"; did you mean {str(path.with_name(found))!r}?"
 
 
-def is_tsv(path: Path) -> bool:
-    return path.suffix.lower() in TABS
-
-
-def _is_parquet(path: Path, data: bytes) -> bool:
-    return path.suffix.lower() in PARQUET or data[:4] == b"PAR1"
-
-
-# ---------------------------------------------------------------------------------- CSV and TSV
-class _Text(NamedTuple):
-    separator: str
-    rows: Any  # a csv.reader behind the header
-    header: list[str]  # as it is in the file
-    names: list[str]
-
-
-def _open(path: Path, data: bytes, codec: str) -> _Text:
-    lines = lambda: io.TextIOWrapper(io.BytesIO(data), encoding=codec, newline="")
-    separator = _separator(path, list(itertools.islice(lines(), 20)))
-    rows = csv.reader(lines(), delimiter=separator)
-    with _csv_errors(path, rows):
-        header = next((row for row in rows if any(cell.strip() for cell in row)), [])
-    names = [name.strip() for name in header]
-    check_header(path, names, line=rows.line_num)
-    return _Text(separator, rows, header, names)
-
-
-@contextlib.contextmanager
-def _csv_errors(path: Path, rows) -> Iterator[None]:
-    try:
-        yield
-    except csv.Error as error:
-        raise TableError(f"{path}, line {rows.line_num}: {error}.") from error
-
-
 def _read_text(
-    path: Path, data: bytes, targets, features, exclude, whole: bool, encoding: str | None
+    path: Path,
+    text: str,
+    targets: Sequence[str],
+    features: Sequence[str] | None,
+    exclude: Sequence[str],
+    whole: bool,
 ) -> Table:
     import pandas as pd
 
-    text = _open(path, data, codec_of(path, data, encoding))
-    names, separator = text.names, text.separator
-    inputs = select(path, names, targets, features, exclude)
-    lines, cells = _cells(path, text)
+    header = read_header(path, text)
+    inputs = select(path, header.names, targets, features, exclude)
+    lines, cells = read_rows(path, header)
     notes = []
     if features is None:
-        inputs, note = without_unnamed(path, names, inputs, [row[0] for row in cells])
+        inputs, note = without_unnamed(path, header.names, inputs, cells[0].tolist())
         notes += [note] if note else []
-    place = {name: k for k, name in enumerate(names)}
-    wanted = {name: [row[place[name]] for row in cells] for name in [*inputs, *targets]}
-    comma = decimal_comma(wanted.values(), separator)
-    if comma:
-        notes.append(f"{path}: numbers are read with a decimal comma (1,5 is one and a half).")
-    if features is None:
-        check_text(path, {name: wanted[name] for name in inputs})
-    check_targets(path, {name: wanted[name] for name in targets})
-    optional = inputs if features is None else ()
-    index = pd.Index(lines, name="line")
-    found = pd.DataFrame(
-        numbers(path, wanted, lines, comma, optional), index=index, columns=list(wanted)
+    place = {name: k for k, name in enumerate(header.names)}
+    chosen = {name: cells[place[name]].to_numpy() for name in [*inputs, *targets]}
+    values, comma = as_numbers(
+        path, chosen, lines, header.separator, set(targets), chosen=features is not None
     )
-    everything = None
-    if whole:
-        everything = pd.DataFrame(cells, index=index, columns=text.header, dtype=object)
-        points = any("." in cell for column in wanted.values() for cell in column)
-        if not comma and not points:  # whole numbers, in a table where others may tell
-            comma = any(decimal_comma([list(column)], separator) for column in zip(*cells))
-    return Table(found, everything, separator, comma, tuple(notes))
-
-
-def _cells(path: Path, text: _Text) -> tuple[list[int], list[list[str]]]:
-    """Rows with anything in them, and the lines they end on; all as long as the header."""
-    lines: list[int] = []
-    cells: list[list[str]] = []
-    wrong: list[tuple[int, list[str]]] = []
-    width = len(text.names)
-    with _csv_errors(path, text.rows):
-        for row in text.rows:
-            if not any(map(str.strip, row)):
-                continue
-            if len(row) != width:
-                wrong.append((text.rows.line_num, row))
-            else:
-                cells.append(row)
-                lines.append(text.rows.line_num)
-    if wrong:
-        line, row = wrong[0]
-        hint = ""
-        if text.separator == "," and len(row) == 2 * width:
-            hint = "; if numbers have decimal commas, separate the cells with semicolons"
-        elif not cells and len({len(row) for _, row in wrong}) == 1:
-            hint = ", and so in every row: has every column a name?"
-        others = ", ".join(f"line {line}" for line, _ in wrong[1 : MORE + 1])
-        raise TableError(
-            f"{path}, line {line}: {plural(len(row), 'cell')}, but the header has {width}{hint}."
-            f"{more(len(wrong) - 1, others, 'row')}"
-        )
-    return lines, cells
-
-
-def _separator(path: Path, lines: list[str]) -> str:
-    """The separator that splits header and first row alike.
-
-    In a tie the comma comes last: it also stands in names and numbers.
-    """
-    if is_tsv(path):
-        return "\t"
-
-    def cells(separator: str) -> list[int]:
-        rows = (row for row in csv.reader(lines, delimiter=separator) if any(map(str.strip, row)))
-        try:
-            return [len(row) for row in itertools.islice(rows, 2)] or [0]
-        except csv.Error:  # one huge cell: not the separator
-            return [0]
-
-    found = {separator: cells(separator) for separator in ";\t|,"}
-    fits = [s for s, widths in found.items() if len(set(widths)) == 1 and widths[0] > 1]
-    return max(fits or ",;\t|", key=lambda s: found[s][0])
-
-
-# -------------------------------------------------------------------------------------- Parquet
-def _parquet(path: Path, data: bytes) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(io.BytesIO(data))
-    except ImportError:
-        raise TableError(
-            f"{path}: reading Parquet needs pyarrow; install it with 'pip install pyarrow'."
-        ) from None
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise TableError(f"{path} is not a Parquet file that can be read: {lines[0]}") from None
-
-
-def _read_parquet(
-    path: Path, data: bytes, targets, features, exclude, whole: bool, encoding
-) -> Table:
-    import pandas as pd
-
-    found = _parquet(path, data)
-    # A named index of pandas is a column of the file, but none to predict from unless asked for.
-    index = [str(name) for name in found.index.names if name is not None]
-    found = found.reset_index() if index else found
-    header = [str(name) for name in found.columns]
-    if not header:
-        raise TableError(f"{path} has no columns.")
-    found.columns = pd.Index(header)
-    check_header(path, header, numeric_names=True)
-    exclude = [*exclude, *(name for name in index if features is None and name not in targets)]
-    inputs = select(path, header, targets, features, exclude)
-    if features is None:
-        inputs, _ = without_unnamed(path, header, inputs)
-    # As if it had been a CSV: the first row of data is line 2.
-    found.index = pd.RangeIndex(2, len(found) + 2, name="line")
-    values, words = {}, {}
-    for name in [*inputs, *targets]:
-        column = found[name]
-        filled = column.dropna()
-        numeric = pd.api.types.is_numeric_dtype(column.dtype)
-        if numeric or (len(filled) and filled.map(lambda v: isinstance(v, Decimal)).all()):
-            values[name] = column.to_numpy(dtype=float, na_value=np.nan)
-        else:
-            words[name] = str(filled.iloc[0])[:20] if len(filled) else "nothing"
-    if words:
-        asked = features is not None or bool(set(words) & set(targets))
-        refuse_text(path, "text or others, not numbers,", words, hint=not asked)
-    wrong = {n: np.flatnonzero(~(np.abs(v) <= LARGEST)).tolist() for n, v in values.items()}
-    wrong = {n: rows for n, rows in wrong.items() if rows}
-    if wrong:
-        name, k = first(wrong)
-        refuse(path, wrong, list(found.index), fault(str(values[name][k])))
-    frame = pd.DataFrame(values, index=found.index, columns=[*inputs, *targets])
-    left = [name for name in index if features is None and name not in frame]
-    note = f"{path}: the index {', '.join(map(repr, left))} is left out; --features can ask for it."
-    return Table(frame, found if whole else None, ",", False, (note,) if left else ())
+    if comma:
+        notes.append(f"{path}: reading numbers with decimal commas (1,5 is one and a half).")
+    index = pd.Index(lines, name="line")
+    numbers = pd.DataFrame(values, index=index, columns=list(chosen))
+    if not whole:
+        return Table(numbers, None, header.separator, comma, tuple(notes))
+    points = any("." in cell for column in chosen.values() for cell in column)
+    if not comma and not points:  # the features are whole numbers; other columns may show it
+        comma = any(decimal_comma([cells[k]], header.separator) for k in cells)
+    everything = cells.set_axis(header.cells, axis=1).set_axis(index, axis=0)
+    return Table(numbers, everything, header.separator, comma, tuple(notes))

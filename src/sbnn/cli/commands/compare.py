@@ -1,0 +1,87 @@
+"""`sbnn compare`: cross-validate several methods on one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sbnn.cli import options as opt
+from sbnn.cli.progress import show_progress
+from sbnn.cli.terminal import echo, error_handling
+
+
+def compare(
+    data: opt.Data,
+    target: opt.Target = None,
+    features: opt.Features = None,
+    exclude: opt.Exclude = None,
+    encoding: opt.Encoding = None,
+    hidden: opt.Hidden = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Compare only this method (repeatable). Default: laplace_nsbl and laplace, which "
+            "do not sample.",
+        ),
+    ] = None,
+    noise_std: opt.NoiseStd = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            help="Number of cross-validation folds; the number of rows gives leave-one-out.",
+        ),
+    ] = 5,
+    seed: opt.Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the table (CSV, JSON).")
+    ] = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Compare methods on held-out rows by cross-validation.
+
+    Methods that sample (nsbl, standard, hierarchical) run once on all rows and once per fold, a
+    minute or more each. To include them, use --method, a small --hidden and perhaps --folds 3.
+    """
+    with error_handling(debug):
+        from sbnn.reports import output_paths
+
+        opt.check_folds(folds)
+        if out is not None:
+            output_paths.check_folder(out, force, output_paths.COMPARISON_FILES)
+        targets = opt.target_columns(data, target, encoding)
+        options = opt.estimator_options(hidden, "auto", noise_std, seed, len(targets))
+        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        opt.check_folds(folds, len(frame), data)
+
+        from sbnn.cli import comparison_table as comparison
+        from sbnn.reports import validation
+        from sbnn.reports.fit import dumps
+
+        reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(targets))
+        requested = None if method is None else list(map(opt.normalise_method, method))
+        chosen, skipped = comparison.choose(requested, reasons, folds)
+        y = frame[targets].to_numpy()
+        with show_progress(quiet=as_json) as progress:
+            if warning := comparison.cost(chosen, folds):
+                progress.step(warning)
+            records = validation.compare_methods(
+                chosen, options, frame[inputs], y, folds, progress.step, progress.on_fold, progress
+            )
+        summary = comparison.summary(
+            records, skipped, data, targets, inputs, options, folds, len(y)
+        )
+        if out is not None:
+            comparison.write(summary, out)
+        if as_json:
+            print(dumps(summary, indent=None))
+            return
+        for line in comparison.lines(summary):
+            echo(line)
+        if out is not None:
+            echo(f"written: {out / 'compare.csv'}")

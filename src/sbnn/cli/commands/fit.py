@@ -1,0 +1,130 @@
+"""`sbnn fit`: fit a network to a table; write the model, its scores and a report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sbnn._core.text import duration, plural
+from sbnn.cli import options as opt
+from sbnn.cli.progress import Progress, show_progress
+from sbnn.cli.terminal import command_line, echo, error_handling, note, warn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sbnn.reports.fit import Fit
+
+
+def fit(
+    data: opt.Data,
+    target: opt.Target = None,
+    features: opt.Features = None,
+    exclude: opt.Exclude = None,
+    encoding: opt.Encoding = None,
+    hidden: opt.Hidden = None,
+    method: Annotated[str, typer.Option(metavar="NAME", help="One of the methods above.")] = "auto",
+    noise_std: opt.NoiseStd = None,
+    seed: opt.Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder to write. Default: DATA-fit."),
+    ] = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Fit a network to a table; write the model, scores on held-out rows, and a report.
+
+    \b
+    Methods:
+      laplace_nsbl  prunes weights the data do not support; no sampling (used by auto)
+      laplace       the same without pruning
+      nsbl          samples, prunes and verifies; up to 30 parameters, takes minutes
+      standard      samples under fixed wide priors; up to 30 parameters
+      hierarchical  samples weights and their precisions together; up to 30 parameters
+    \b
+    Example:
+      sbnn fit data.csv --target strength --exclude id --out model
+    """
+    with error_handling(debug):
+        from sbnn.reports import output_paths
+
+        started = time.perf_counter()
+        folder = out or Path(f"{data.stem}-fit")
+        output_paths.check_folder(folder, force, output_paths.FIT_FILES)
+        targets = opt.target_columns(data, target, encoding)
+        options = opt.estimator_options(hidden, method, noise_std, seed, len(targets))
+        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        _warn_if_slow(options, len(inputs), len(targets))
+        with show_progress(quiet=as_json) as progress:
+            fitted = _fit_and_write(frame, inputs, targets, options, data, folder, progress)
+        if as_json:
+            from sbnn.reports.fit import dumps
+
+            print(dumps({"out": str(folder), **fitted.record}, indent=None))
+        else:
+            _print_summary(fitted.record, time.perf_counter() - started)
+            echo(f"report: {folder / output_paths.REPORT}")
+
+
+def _warn_if_slow(options: dict[str, Any], n_inputs: int, n_targets: int) -> None:
+    from sbnn.reports.validation import feasible
+
+    method = options["method"]
+    reason = feasible(options["hidden_layer_sizes"], n_inputs, n_targets).get(method)
+    if reason:
+        warn(
+            f"{method} {reason}; this may take hours. Press Ctrl-C to stop, and use a smaller "
+            "--hidden or the default --method."
+        )
+
+
+def _fit_and_write(
+    frame: pd.DataFrame,
+    inputs: list[str],
+    targets: list[str],
+    options: dict[str, Any],
+    data: Path,
+    folder: Path,
+    progress: Progress,
+) -> Fit:
+    """Fit a model and write its folder, complete or not at all."""
+    from sbnn._core.atomic import whole_folder
+    from sbnn.reports import fit as fits
+    from sbnn.reports import page
+
+    progress.step(
+        f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}, "
+        f"{plural(len(targets), 'target')}"
+    )
+    if options["method"] == "nsbl":
+        progress.step("nsbl samples, prunes, refines and verifies, which takes minutes")
+    fitted = fits.fit(
+        frame, inputs, targets, options, data, command_line(),
+        progress.step, progress.on_fold, progress,
+    )  # fmt: skip
+    progress.step("writing the report")
+    sentences = [sentence._asdict() for sentence in page.verdict(fitted)]
+    added = {"verdict": sentences, "warnings": page.cautions(fitted)}
+    fitted = replace(fitted, record={**fitted.record, **added})
+    with whole_folder(folder) as temporary:
+        fits.save(fitted, temporary)
+        page.write(fitted, temporary)
+    return fitted
+
+
+def _print_summary(record: dict[str, Any], seconds: float) -> None:
+    marks = {"good": "+", "bad": "!", "plain": " "}
+    for sentence in record["verdict"]:
+        echo(f"{marks[sentence['tone']]} {sentence['text']}")
+    for text in record["warnings"]:
+        echo(f"! {text}")
+    note(
+        f"took {duration(seconds)}: fit {duration(record['seconds'])}, held-out rows "
+        f"{duration(record['seconds_unseen'])}, the rest reading and writing"
+    )

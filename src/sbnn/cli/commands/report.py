@@ -1,0 +1,19 @@
+"""`sbnn report`: write the report of a fit again."""
+
+from __future__ import annotations
+
+from sbnn.cli import options as opt
+from sbnn.cli.terminal import echo, error_handling
+
+
+def report(model: opt.Folder, as_json: opt.Json = False, debug: opt.Debug = False) -> None:
+    """Rewrite the report of a fit."""
+    with error_handling(debug):
+        from sbnn.reports.fit import dumps, load
+        from sbnn.reports.page import write
+
+        path = write(load(model), model)
+        if as_json:
+            print(dumps({"report": str(path)}, indent=None))
+        else:
+            echo(f"report: {path}")
