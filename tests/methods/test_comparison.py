@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sbnn
+from sbnn._core.messages import SamplingFinished
 from sbnn.methods.result import Result
 from sbnn.priors import Normal
 
@@ -17,8 +18,8 @@ def made(log_evidence: float, error: float = 0.1, y=Y, problem=None, method="sta
     return Result(
         method=method, problem=problem, phi=np.zeros((5, problem.n_parameters)),
         log_likelihood=np.zeros(5), log_evidence=log_evidence, log_evidence_error=error,
-        n_evaluations=700, seconds=1.5, converged=True, reason="", key=(0, 0), settings={},
-        description=problem.description(),
+        n_evaluations=700, seconds=1.5, converged=True, reason=SamplingFinished(),
+        key=(0, 0), settings={}, description=problem.description(),
     )  # fmt: skip
 
 

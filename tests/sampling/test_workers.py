@@ -300,7 +300,7 @@ def test_failures_are_rejected_counted_and_kept(where, tmp_path):
     assert result.n_failed == expected.n_rejected > 0
     assert len(result.failures) == result.n_failed
     assert (result.failures["a"] > 1.0).all()
-    assert "solver diverged" in result.messages[-1]
+    assert "solver diverged" in str(result.messages[-1])
     result.save(tmp_path / "result.nc")
     again = sbnn.load(tmp_path / "result.nc")
     assert again.n_failed == result.n_failed

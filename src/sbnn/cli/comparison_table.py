@@ -14,9 +14,8 @@ import numpy as np
 from sbnn import __version__
 from sbnn._core.atomic import whole_folder, write_text
 from sbnn._core.text import fixed, number, percent, rounded, with_error
-from sbnn.regressor.estimator import SAMPLING
+from sbnn.methods.registry import SAMPLING
 from sbnn.reports.fit import dumps
-from sbnn.reports.glossary import for_the_command_line
 from sbnn.tables.header import TableError
 
 COLUMNS = {
@@ -145,7 +144,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
     out += found["verdict"]
     for record in found["methods"]:
-        told = for_the_command_line(record.get("warnings", []))
+        told = record.get("warnings", [])
         more = f" (and {len(told) - 1} more like it, see --json)" if len(told) > 1 else ""
         out += [f"! {record['method']}: {told[0]}{more}"] if told else []
     for why in dict.fromkeys(found["left_out"].values()):

@@ -35,6 +35,7 @@ from sbnn.cli.options import (
     targets_of,
 )
 from sbnn.cli.terminal import UsageProblem, command_line, complain, manners, say, show_steps, tell
+from sbnn.methods.registry import AUTO, METHODS
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,7 +67,23 @@ def root(
     """
 
 
-@app.command(short_help="Fit a network to a table and write a report.")
+# Typer shows it as it is after \b.
+_METHODS_HELP = "\n".join(
+    f"  {m.name:<12}  {m.summary}" + (" (auto takes this)" if m.name == AUTO else "")
+    for m in METHODS.values()
+)
+_FIT_HELP = f"""Fit a network to a table: model, scores on unseen rows, and a report to open.
+
+\b
+Methods:
+{_METHODS_HELP}
+\b
+Example:
+  sbnn fit data.csv --target strength --exclude id --out model
+"""
+
+
+@app.command(short_help="Fit a network to a table and write a report.", help=_FIT_HELP)
 def fit(
     data: Data,
     target: Target = None,
@@ -85,19 +102,7 @@ def fit(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit a network to a table: model, scores on unseen rows, and a report to open.
-
-    \b
-    Methods:
-      laplace_nsbl  prunes weights that the data do not ask for; no sampling (auto takes this)
-      laplace       the same without pruning
-      nsbl          samples, prunes and verifies; up to 30 parameters, minutes
-      standard      samples under fixed wide priors; up to 30 parameters
-      hierarchical  samples weights and their precisions together; up to 30 parameters
-    \b
-    Example:
-      sbnn fit data.csv --target strength --exclude id --out model
-    """
+    """Fit a network to a table: model, scores on unseen rows, and a report to open."""
     with manners(debug):
         from sbnn.reports import output_paths as outputs
 
@@ -240,8 +245,9 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Compare only this method; may be repeated. If not given: laplace_nsbl and "
-            "laplace, which do not sample.",
+            help="Compare only this method; may be repeated. If not given: "
+            f"{' and '.join(m.name for m in METHODS.values() if not m.samples)}, which do not "
+            "sample.",
         ),
     ] = None,
     noise_std: NoiseStd = None,

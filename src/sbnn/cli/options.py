@@ -9,6 +9,7 @@ import typer
 
 from sbnn._core.text import plural
 from sbnn.cli.terminal import UsageProblem, complain, printable
+from sbnn.methods.registry import CHOICES
 
 Data = Annotated[
     Path,
@@ -116,10 +117,9 @@ def spelt(method: str) -> str:
 
 def estimator_options(hidden, method, noise_std, seed: int, n_targets: int) -> dict[str, Any]:
     """Options of the estimator."""
-    methods = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
     method = spelt(method)
-    if method not in methods:
-        raise UsageProblem(f"--method must be one of {', '.join(methods)}; got {method!r}.")
+    if method not in CHOICES:
+        raise UsageProblem(f"--method must be one of {', '.join(CHOICES)}; got {method!r}.")
     noise: Any = None
     if noise_std is not None:
         noise = _list(noise_std, float, "--noise-std takes numbers above zero, as 0.1")

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.float64 import float64
+from sbnn._core.keys import key_words
+from sbnn._core.messages import FreeDirections, Message, ModeNotReached, ModeReached
 from sbnn.evidence.modes import box_log_alpha, climb, find_modes, polish, sparse_modes
-from sbnn.methods.result import Result
-from sbnn.methods.sampled import full_length, key_words
+from sbnn.methods.details import LaplaceDetails
+from sbnn.methods.result import Result, full_length
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard, require_problem
 
@@ -27,7 +29,7 @@ def laplace(
     there are is said in `messages`. The log evidence is that of the one mode.
 
     `start` of shape (n_parameters,) is climbed from in place of `n_starts` random starts. The mode
-    is `arrays["mode"]`; the square roots of the diagonal of `arrays["covariance"]` are standard
+    is `details.mode`; the square roots of the diagonal of `details.covariance` are standard
     deviations, those of nonlinear regression where priors are flat (`Problem.from_model`).
     """
     require_problem(problem)
@@ -42,12 +44,7 @@ def laplace(
     best = polish(problem, modes[0])
     free = np.linalg.eigvalsh(best.precision) < np.exp(log_alpha).min(initial=np.inf)
     free &= problem.ard.any()
-    messages: tuple[str, ...] = ()
-    if free.any():
-        messages = (
-            f"{int(free.sum())} direction(s) of the mode are free: the data say less about them "
-            "than the prior does.",
-        )
+    messages: tuple[Message, ...] = (FreeDirections(int(free.sum())),) if free.any() else ()
     return _gaussian_result(
         problem, key, "laplace", best, rng, n_particles, started,
         settings={"n_starts": n_starts, "n_particles": n_particles},
@@ -95,7 +92,7 @@ def laplace_nsbl(
             }
         ),
         converged=best.converged,
-        arrays={"newton_log_alpha": np.array([h[1] for h in best.history])},
+        newton_log_alpha=np.array([h[1] for h in best.history]),
     )  # fmt: skip
 
 
@@ -119,7 +116,7 @@ def _require_gradients(problem: Problem, method: str) -> None:
 
 def _gaussian_result(
     problem, key, method, mode, rng, n, started, *, settings, messages, history, learned, optima,
-    converged=None, arrays=None,
+    converged=None, newton_log_alpha=None,
 ) -> Result:  # fmt: skip
     """Draws and record of a Gaussian posterior N(φ*, (Λ + A)⁻¹)."""
     prior = np.nan_to_num(full_length(problem, np.exp(mode.log_alpha)))
@@ -138,7 +135,7 @@ def _gaussian_result(
         n_evaluations=0,
         seconds=time.perf_counter() - started,
         converged=mode.converged if converged is None else bool(converged),
-        reason="mode reached" if mode.converged else "the climb to the mode did not finish",
+        reason=ModeReached() if mode.converged else ModeNotReached(),
         key=key_words(key),
         settings=settings,
         log_alpha=full_length(problem, mode.log_alpha),
@@ -146,11 +143,6 @@ def _gaussian_result(
         optima=optima,
         messages=messages,
         history=history,
-        arrays={
-            **(arrays or {}),
-            "mode": mode.phi,
-            "precision": mode.precision,
-            "covariance": covariance,
-        },
+        details=LaplaceDetails(mode.phi, mode.precision, covariance, newton_log_alpha),
         description=problem.description(),
     )

@@ -1,11 +1,6 @@
-"""Words for readers: a glossary, and advice that can be followed on the command line."""
+"""The glossary of the report and the documentation."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterable
-
-from sbnn._core.text import plural
 
 GLOSSARY = {
     "optimum": "A fit that no small step improves. Different starts end in different optima; the "
@@ -38,61 +33,3 @@ GLOSSARY = {
     "standardised units": "Inputs and targets shifted to mean 0 and scaled to standard deviation "
     "1, as the network sees them.",
 }
-_INSTEAD = (
-    "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
-)
-FINE = "finished as it should"
-# What the Python functions say, and what of it can be understood and followed on the command line.
-ADVICE = (
-    (r"method='(\w+)'", r"--method \1"),
-    (r"Newton: [^;]*; exact run: ", ""),
-    (r"reached β = 1; particles decorrelated in every stage", FINE),
-    (
-        r"(?:it )?reached β = 1, but particles had not decorrelated after all moves of "
-        r"(\d+) stages? \(correlation up to ([\d.]+)\)",
-        lambda found: (
-            f"in {plural(int(found[1]), 'stage')} its draws still resembled those they came from "
-            f"(correlation up to {found[2]}; below 0.2 is fine)"
-        ),
-    ),
-    (
-        r"(?:it )?stopped at β = (\S+) after (\d+) stages?",
-        r"it gave up after \2 stages, before the data had their full weight (\1 of 1)",
-    ),
-    (r"; try another key, or raise `n_particles`", f". {_INSTEAD}"),
-    (r"; raise `max_moves`, or write the log-likelihood with jax\.numpy", f". {_INSTEAD}"),
-    (
-        r"Not verified: the estimated log evidence .* differ by more than (\S+) nat\. "
-        r"Raise n_particles, or do not rely on this α",
-        rf"The exact and the estimated log evidence differ by more than \1 nat. {_INSTEAD}; or do "
-        "not rely on what was pruned",
-    ),
-    (
-        r"The data resolve (.*) more finely than .* so they cannot be pruned\..*",
-        r"This method could not prune \1, whether the data ask for them or not: it lets no "
-        r"precision grow so far. --method laplace_nsbl has no such limit.",
-    ),
-    (
-        r" ?method_options=\{'iterations': \d+\} lets them go on, at the cost of time\.",
-        " The scores on unseen rows hold as they are.",
-    ),
-)
-REJECTED = re.compile(r"was NaN or −inf in (\d+) of (\d+) evaluations")
-# Points of zero likelihood are no fault of a fit while they are few: the priors are wide.
-FEW_REJECTED = 0.01
-
-
-def for_the_command_line(texts: Iterable[str]) -> list[str]:
-    """Messages of the Python functions, each once, with advice for the command line.
-
-    That a few points were rejected is left out: nobody has to do anything about it.
-    """
-    out = []
-    for text in texts:
-        found = REJECTED.search(text)
-        if found and int(found[1]) < FEW_REJECTED * int(found[2]):
-            continue
-        for pattern, instead in ADVICE:
-            text = re.sub(pattern, instead, text)
-        out.append(text)
-    return list(dict.fromkeys(out))
