@@ -137,6 +137,9 @@ def result_from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
     KeyError, TypeError, ValueError
         If the file is incomplete or was altered.
     """
+    unknown = set(metadata) - {*_PLAIN_FIELDS, "reason", "messages", "details"}
+    if unknown:
+        raise ValueError(f"unknown field {min(unknown)!r}")
     tables = {
         name: pd.DataFrame({str(c): np.asarray(node[str(c)]) for c in node.data_vars})
         for name, node in (tree["history"].children.items() if "history" in tree.children else ())
