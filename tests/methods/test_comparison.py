@@ -80,5 +80,5 @@ def test_problems_of_a_users_own_compare_by_the_data_they_are_given():
     assert len(sbnn.compare(same)) == 2
     with pytest.raises(ValueError, match="different data"):
         sbnn.compare([same[0], made(-1.0, problem=own_problem(np.zeros(1)))])
-    with pytest.raises(ValueError, match=r"do not say which data.*`data=`"):
+    with pytest.raises(ValueError, match=r"are not known.*`data=`"):
         sbnn.compare([made(v, problem=own_problem(None)) for v in (-1.0, -2.0)])

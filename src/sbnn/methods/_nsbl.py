@@ -247,7 +247,7 @@ def _approximate(
     particles: np.ndarray,
     log_evidence: float,
 ) -> GaussianMixture:
-    """The mixture that stands for likelihood × known prior."""
+    """A mixture that approximates likelihood × known prior."""
     log_normaliser = log_evidence + problem.log_box_volume()
     if isinstance(mixture, GaussianMixture):
         return mixture

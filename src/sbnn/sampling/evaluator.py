@@ -59,7 +59,9 @@ class Evaluator:
         Batches and evaluations sent to workers.
     """
 
-    def __init__(self, problem: Problem, executor: Executor = None, on_failure: str = "retry"):
+    def __init__(
+        self, problem: Problem, executor: Executor = None, on_failure: str = "retry"
+    ) -> None:
         check_policy(on_failure)
         if not problem.black_box:
             raise ValueError(
