@@ -11,7 +11,7 @@ from helpers import keys
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
-from sbnn._core.messages import NotVerified
+from sbnn._core.messages import FirstRunStuck, NotVerified
 from sbnn.evidence.ascent import exact_evidence
 from sbnn.evidence.candidates import surrogate_optima
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
@@ -283,3 +283,11 @@ def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
     if result.verified:
         assert abs(again.log_evidence - result.log_evidence) < 1.0
     assert (result.neuron_relevance()[0] < 0.1).sum() == 1
+
+
+def test_a_stuck_first_run_is_a_warning_at_the_line_of_the_caller(enzyme, monkeypatch):
+    monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
+    with pytest.warns(ConvergenceWarning, match="an optimum may have been missed") as caught:
+        result = run_enzyme(enzyme)
+    assert caught[0].filename == __file__
+    assert any(isinstance(message, FirstRunStuck) for message in result.messages)

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import browser
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 from scipy.stats import binom
 
 from sbnn._core import text as formats
+from sbnn._core.messages import SamplerStuck, SamplingFinished, SamplingSlow, SearchEnded
 from sbnn.regressor.posteriors import DrawsPosterior
 from sbnn.reports import figures as report_figures
 from sbnn.reports import fit as folder
@@ -232,6 +234,14 @@ def test_sampled_fits_are_called_verified_or_not(several):
     assert report.cautions(replace(several, record=twice)).count("stuck") == 1
     fitted = replace(several, record={**several.record, "run": {**run, "verified": None}})
     assert "nothing to verify" in report.verdict(fitted)[-1].text
+
+
+def test_a_slow_run_is_reported_unless_a_message_says_so():
+    slow = SamplingSlow(2, 0.3)
+    assert folder._slow(SimpleNamespace(reason=slow, messages=()))
+    assert folder._slow(SimpleNamespace(reason=SearchEnded("converged", slow), messages=()))
+    assert not folder._slow(SimpleNamespace(reason=slow, messages=(SamplerStuck(slow),)))
+    assert not folder._slow(SimpleNamespace(reason=SamplingFinished(), messages=()))
 
 
 def test_evidence_that_had_not_settled_is_said_so(several):
