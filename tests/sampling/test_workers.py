@@ -256,7 +256,7 @@ def test_points_that_always_kill_their_worker_are_rejected_and_the_run_completes
 
     expected = sbnn.standard(problem_of(zero), **RUN)
     assert expected.n_rejected == 1
-    with pytest.warns(RuntimeWarning, match="failed in 1 evaluations"):
+    with pytest.warns(RuntimeWarning, match="failed in 1 evaluation,"):
         result = sbnn.standard(problem_of(kills), executor=executor, **RUN)
     assert_same(result, expected)
     assert result.n_failed == 1
