@@ -103,12 +103,12 @@ def main() -> None:
     result = sbnn.nsbl(problem, key=options.key)
     spent = (result.n_evaluations, result.seconds)
     add("nsbl, averaged", problem, result.phi, *spent)
-    add("nsbl, at α*", problem, result.arrays["best_phi"], *spent)
+    add("nsbl, at α*", problem, result.details.best_phi, *spent)
     joint = sbnn.hierarchical(problem, key=options.key)
     add("hierarchical, TMCMC", problem, joint.phi, joint.n_evaluations, joint.seconds)
     wide = sbnn.standard(bounded, key=options.key)
     add("standard, ±10", bounded, wide.phi, wide.n_evaluations, wide.seconds)
-    starts = joint.arrays["joint"][:4]
+    starts = joint.details.joint[:4]
     if not options.without_nuts:
         started = time.perf_counter()
         draws = nuts_draws(problem, starts, options.key, options.nuts_samples)

@@ -83,13 +83,13 @@ def fit(model, x, y, start) -> tuple[np.ndarray, np.ndarray, float]:
             lambda b: model(b, x), y, names=names, noise_std=sigma, priors=flat
         )
         result = sbnn.laplace(problem, start=theta, n_particles=50)
-        theta = result.arrays["mode"]
+        theta = result.details.mode
         with jax.enable_x64(True):
             residual = y - np.asarray(model(theta, x))
         old, sigma = sigma, float(np.sqrt((residual**2).sum() / (len(y) - len(theta))))
         if abs(sigma / old - 1) < 1e-10:
             break
-    return theta, np.sqrt(np.diag(result.arrays["covariance"])), sigma
+    return theta, np.sqrt(np.diag(result.details.covariance)), sigma
 
 
 def digits(value, certified) -> float:

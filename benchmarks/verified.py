@@ -76,8 +76,8 @@ def one_seed(seed: int, n_long: int) -> dict[str, float]:
         longer = sbnn.nsbl(problem, key=1000 + seed, n_particles=n_long)
     refined = refined_laplace(problem, n_long)
     best = max(refined, *(r.optima["log_evidence"].max() for r in (result, longer)))
-    log_normaliser = result.arrays["standard_log_evidence"][0] + problem.log_box_volume()
-    standard = result.arrays["standard_phi"]
+    log_normaliser = result.details.standard_log_evidence + problem.log_box_volume()
+    standard = result.details.standard_phi
     em20 = unverified(problem, standard, log_normaliser, 20)
     bic = unverified(problem, standard, log_normaliser, BIC_SIZES)
     return {

@@ -174,7 +174,7 @@ def plot(result, seed: int, path: Path) -> None:
     n_steps = 2 * N_STEPS
     grid = STEP * np.arange(1, n_steps + 1)
     true = truth(grid)
-    before, after = result.arrays["standard_phi"], result.phi
+    before, after = result.details.standard_phi, result.phi
     colours = {"before": "#d08a2e", "after": "#2a6f97"}
     figure = plt.figure(figsize=(11, 5.4), layout="constrained")
     parts = figure.subplot_mosaic([["first", "terms"], ["second", "terms"]], width_ratios=[2.1, 1])

@@ -16,8 +16,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "io": ["load"],
         "methods._laplace": ["laplace", "laplace_nsbl"],
+        "methods._hierarchical": ["hierarchical"],
+        "methods._nsbl": ["nsbl"],
+        "methods._standard": ["standard"],
         "methods.comparison": ["compare"],
-        "methods.sampled": ["hierarchical", "nsbl", "standard"],
         "problems.network_regression": ["network_problem"],
         "problems.problem": ["Problem"],
         "regressor.estimator": ["SparseBNNRegressor"],
@@ -30,12 +32,12 @@ if TYPE_CHECKING:
     from sbnn import priors as priors
     from sbnn import scores as scores
     from sbnn.io import load as load
+    from sbnn.methods._hierarchical import hierarchical as hierarchical
     from sbnn.methods._laplace import laplace as laplace
     from sbnn.methods._laplace import laplace_nsbl as laplace_nsbl
+    from sbnn.methods._nsbl import nsbl as nsbl
+    from sbnn.methods._standard import standard as standard
     from sbnn.methods.comparison import compare as compare
-    from sbnn.methods.sampled import hierarchical as hierarchical
-    from sbnn.methods.sampled import nsbl as nsbl
-    from sbnn.methods.sampled import standard as standard
     from sbnn.problems.network_regression import network_problem as network_problem
     from sbnn.problems.problem import Problem as Problem
     from sbnn.regressor.estimator import SparseBNNRegressor as SparseBNNRegressor

@@ -20,9 +20,9 @@ def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
     ----------
     path : path
     problem : Problem, optional
-        The problem that a result is of, where its function is a model of your own: functions are
-        not stored, and `prune` and `modes` need it. Another problem is refused: names, priors and
-        data must be the same, and a JAX function must give the stored log-likelihoods.
+        The problem of the result, if its function is a model of your own: functions are not
+        stored, and `prune` and `modes` need it. It must be the same problem: the same names, priors
+        and data, and for a JAX function the same log-likelihoods of the first draws.
     """
     path = Path(path)
     tree, metadata = read_tree(path)

@@ -531,8 +531,7 @@ def test_comparison_is_sorted_by_nlpd():
             "log_density": densities[0] + [0.1, -0.3, 0.1, 0],
         },
     ]
-    records[0]["warnings"] = ["It got stuck; raise `max_moves`, or write the log-likelihood with "]
-    records[0]["warnings"][0] += "jax.numpy."
+    records[0]["warnings"] = ["It got stuck.", "It got stuck again."]
     left_out = {"standard": "samples too much", "hierarchical": "samples too much"}
     found = comparison_table.summary(records, left_out, "d.csv", ["y", "z"], ["a"], {}, 5, 100)
     lines = comparison_table.lines(found)
@@ -542,10 +541,7 @@ def test_comparison_is_sorted_by_nlpd():
     assert found["methods"][2]["nlpd_above_best"] == pytest.approx(1.5)
     assert found["methods"][2]["nlpd_above_best_error"] == pytest.approx(np.sqrt(1 / 3) / 2)
     assert "Best on held-out rows by NLPD: nsbl." in lines
-    message = [
-        line for line in lines if line.startswith("! laplace: It got stuck. Try another --seed")
-    ]
-    assert len(message) == 1
+    assert "! laplace: It got stuck. (and 1 more, see --json)" in lines
     assert "laplace is worse by 1.5 ± 0.3 nat per row, more than chance explains." in lines
     assert "No clear difference from nsbl: near (within 2 standard errors)." in lines
     assert " 50 % " in lines[1]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from types import SimpleNamespace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +15,7 @@ from sbnn.evidence import candidates as search
 from sbnn.evidence.closed_form import evaluate
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import maximise
-from sbnn.methods.averaging import too_fine
+from sbnn.methods._nsbl import too_coarse
 from sbnn.priors import Hyperprior, Normal
 from sbnn.sampling.tmcmc import TmcmcResult
 
@@ -124,18 +121,16 @@ def test_a_rate_that_forbids_pruning_is_named_with_one_that_allows_it(precision,
         alpha = brentq(lambda a: 0.5 * precision / (precision + a) - rate * a, 1e-9, 1e12)
         gamma = precision / (precision + alpha)
         # and a relevant one beside it, whose α is set by its mean
-        return SimpleNamespace(
-            log_alpha=np.array([np.log(alpha), 0.0]), relevance=np.array([gamma, 0.99])
-        )
+        return np.array([np.log(alpha), 0.0]), np.array([gamma, 0.99])
 
-    found = too_fine(problem, at_rest(hyperprior.rate), hyperprior)
-    assert bool(found) == told
+    found = too_coarse(problem, *at_rest(hyperprior.rate), hyperprior)
+    assert (found is not None) == told
     if told:
-        assert "idle" in found[0]
-        assert "needed" not in found[0]
-        better = float(re.search(r"rate=([\de.+-]+)\)", found[0]).group(1))
-        assert at_rest(better).relevance[0] < 0.1
-        assert too_fine(problem, at_rest(better), Hyperprior(rate=better)) == []
+        assert found.names == ("idle",)
+        better = found.smaller_rate
+        assert f"Hyperprior(rate={better:.0e})" in str(found)
+        assert at_rest(better)[1][0] < 0.1
+        assert too_coarse(problem, *at_rest(better), Hyperprior(rate=better)) is None
 
 
 def straight_line(theta, data):

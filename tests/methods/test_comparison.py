@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sbnn
+from sbnn._core.messages import SamplingFinished
 from sbnn.methods.result import Result
 from sbnn.priors import Normal
 
@@ -17,8 +18,8 @@ def made(log_evidence: float, error: float = 0.1, y=Y, problem=None, method="sta
     return Result(
         method=method, problem=problem, phi=np.zeros((5, problem.n_parameters)),
         log_likelihood=np.zeros(5), log_evidence=log_evidence, log_evidence_error=error,
-        n_evaluations=700, seconds=1.5, converged=True, reason="", key=(0, 0), settings={},
-        description=problem.description(),
+        n_evaluations=700, seconds=1.5, converged=True, reason=SamplingFinished(),
+        key=(0, 0), settings={}, description=problem.description(),
     )  # fmt: skip
 
 
@@ -79,5 +80,5 @@ def test_problems_of_a_users_own_compare_by_the_data_they_are_given():
     assert len(sbnn.compare(same)) == 2
     with pytest.raises(ValueError, match="different data"):
         sbnn.compare([same[0], made(-1.0, problem=own_problem(np.zeros(1)))])
-    with pytest.raises(ValueError, match=r"do not say which data.*`data=`"):
+    with pytest.raises(ValueError, match=r"are not known.*`data=`"):
         sbnn.compare([made(v, problem=own_problem(None)) for v in (-1.0, -2.0)])

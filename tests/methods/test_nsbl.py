@@ -11,9 +11,11 @@ from helpers import keys
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
+from sbnn._core.messages import FirstRunStuck, NotVerified
 from sbnn.evidence.candidates import surrogate_optima
 from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
+from sbnn.methods.details import NsblDetails
 from sbnn.priors import Hyperprior, Normal
 from sbnn.problems.network import push_forward
 
@@ -54,13 +56,13 @@ def test_nsbl_on_the_study_finds_one_neuron_irrelevant_and_prunes_it(study):
     np.testing.assert_allclose(small, full, rtol=0, atol=1e-12)
 
 
-def test_the_history_of_nsbl_is_told(study):
+def test_nsbl_keeps_the_history_of_its_steps(study):
     newton = study.history["newton"]["objective"]
     assert (np.diff(newton) >= -1e-9).all()
-    assert len(study.arrays["newton_log_alpha"]) == len(newton)
+    assert len(study.details.newton_log_alpha) == len(newton)
     assert len(study.history["refine"]) > 0
     assert np.isfinite(study.history["refine"]["log_evidence"]).all()
-    assert study.arrays["log_alpha_draws"].shape == (500, 10)
+    assert study.details.log_alpha_draws.shape == (500, 10)
     assert np.isfinite(study.phi).all()
     np.testing.assert_allclose(
         study.log_likelihood, study.problem.log_likelihood(study.phi), rtol=1e-9
@@ -80,6 +82,11 @@ def test_an_nsbl_result_is_saved_and_loaded_bit_by_bit(study, tmp_path):
     np.testing.assert_array_equal(again.phi, study.phi)
     np.testing.assert_array_equal(again.relevance, study.relevance)
     assert again.verified is study.verified
+    assert again.reason == study.reason
+    assert isinstance(again.details, NsblDetails)
+    for name, value in study.details.arrays().items():
+        assert again.details.arrays()[name].tobytes() == value.tobytes()
+    assert again.details.mixture.means.shape[-1] == 10
     assert again.prune().names == study.prune().names
 
 
@@ -134,8 +141,8 @@ def test_laplace_nsbl_keeps_the_true_terms_of_the_physics_model(enzyme):
 
 
 def test_without_averaging_draws_are_those_at_the_optimum(enzyme_result):
-    np.testing.assert_array_equal(enzyme_result.draws(), enzyme_result.arrays["best_phi"])
-    assert "log_alpha_draws" not in enzyme_result.arrays
+    np.testing.assert_array_equal(enzyme_result.draws(), enzyme_result.details.best_phi)
+    assert enzyme_result.details.log_alpha_draws is None
 
 
 def test_the_same_key_gives_the_same_answer(enzyme, enzyme_result):
@@ -145,11 +152,14 @@ def test_the_same_key_gives_the_same_answer(enzyme, enzyme_result):
 
 
 def test_a_result_that_does_not_hold_says_so(enzyme):
-    """A tolerance that nothing meets: marked, warned of, and in the messages."""
-    with pytest.warns(ConvergenceWarning, match="Not verified.*Raise n_particles"):
+    """A tolerance that nothing meets: marked, a warning, and part of the messages."""
+    with pytest.warns(ConvergenceWarning, match="Not verified.*Raise `n_particles`"):
         result = run_enzyme(enzyme, tolerance=1e-9)
     assert result.verified is False
-    assert any("Not verified" in message for message in result.messages)
+    (message,) = (m for m in result.messages if isinstance(m, NotVerified))
+    assert message.exact == result.log_evidence
+    assert message.tolerance == 1e-9
+    assert message.estimate - message.exact == result.evidence_gap
     assert "verified=False" in repr(result)
 
 
@@ -159,7 +169,7 @@ def refused(error, match, problem=None, **options):
 
 
 def test_bad_input_is_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr("sbnn.methods.sampled.standard", None)  # sampling would crash
+    monkeypatch.setattr("sbnn.methods._nsbl.sample_posterior", None)  # sampling would crash
     refused(
         ValueError, "has none; name some in `ard`", study_net(priors={"W": Normal(), "b": Normal()})
     )
@@ -273,3 +283,11 @@ def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
     if result.verified:
         assert abs(again.log_evidence - result.log_evidence) < 1.0
     assert (result.neuron_relevance()[0] < 0.1).sum() == 1
+
+
+def test_a_stuck_first_run_is_a_warning_at_the_line_of_the_caller(enzyme, monkeypatch):
+    monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
+    with pytest.warns(ConvergenceWarning, match="an optimum may have been missed") as caught:
+        result = run_enzyme(enzyme)
+    assert caught[0].filename == __file__
+    assert any(isinstance(message, FirstRunStuck) for message in result.messages)

@@ -16,7 +16,9 @@ import xarray as xr
 from helpers import assert_within_errors, gaussian_problem, keys
 
 import sbnn
+from sbnn._core.messages import FunctionFailed, PointsRejected, SamplerStuck, SamplingSlow
 from sbnn.evidence.relevance import prune
+from sbnn.methods.details import HierarchicalDetails
 from sbnn.priors import Custom, Normal
 
 X_NEW = np.linspace(-3, 3, 7)
@@ -132,7 +134,8 @@ def test_a_saved_result_is_loaded_bit_by_bit(small_result, saved):
     assert loaded.log_likelihood.tobytes() == small_result.log_likelihood.tobytes()
     assert loaded.log_evidence.hex() == small_result.log_evidence.hex()
     assert loaded.log_evidence_error.hex() == small_result.log_evidence_error.hex()
-    assert loaded._metadata() == small_result._metadata()
+    assert loaded.reason == small_result.reason
+    assert loaded.settings == small_result.settings
     pd.testing.assert_frame_equal(
         loaded.history["stages"], small_result.history["stages"], check_exact=True
     )
@@ -159,15 +162,22 @@ def test_everything_a_method_can_attach_comes_back(two_output_result, tmp_path):
         verified=False,
         evidence_gap=1.25,
         optima=pd.DataFrame({"log_evidence": [-1.0, -2.0], "n_steps": [3, 4]}),
-        messages=("first", "zweite Ä σ"),
-        arrays={"means": np.arange(6.0).reshape(2, 3), "scalar": np.array(2.5)},
+        messages=(
+            PointsRejected(3, 900),
+            SamplerStuck(SamplingSlow(2, 0.6)),
+            FunctionFailed(1, ("a",), (0.1,), "zweite Ä σ"),
+        ),
+        details=HierarchicalDetails(np.arange(6.0).reshape(2, 3), np.zeros((2, 5))),
+        failed_phi=np.arange(8.0)[None],
+        failed_errors=("zweite Ä σ",),
         settings={"n_particles": np.int64(500), "move": "auto"},
     )
     full.save(tmp_path / "full.nc")
     loaded = sbnn.load(tmp_path / "full.nc")
     assert full.equals(loaded)
     np.testing.assert_array_equal(loaded.log_alpha, full.log_alpha)
-    np.testing.assert_array_equal(loaded.arrays["means"], full.arrays["means"])
+    np.testing.assert_array_equal(loaded.details.log_alpha_draws, full.details.log_alpha_draws)
+    pd.testing.assert_frame_equal(loaded.failures, full.failures, check_exact=True)
     pd.testing.assert_frame_equal(loaded.optima, full.optima, check_exact=True)
     assert loaded.messages == full.messages
     assert loaded.problem.names[-1] == "log_sigma[2]"
@@ -209,7 +219,7 @@ def test_a_users_problem_given_when_loading_is_checked_and_works_again(tmp_path)
         (line_problem(names=("a", "c")), "names differ"),
         (line_problem(y=(0.1, 1.9, 4.2, 5.9)), "data differ"),
     ):
-        with pytest.raises(ValueError, match=f"not the one of .*{what}"):
+        with pytest.raises(ValueError, match=f"not that of .*{what}"):
             sbnn.load(path, problem=other)
     with pytest.raises(TypeError, match=r"must be an sbnn\.Problem"):
         sbnn.load(path, problem=lambda theta: 0.0)
@@ -383,10 +393,26 @@ class Bomb:
         return os.system, ("touch exploded",)
 
 
+@pytest.mark.parametrize(
+    "message", ["text", {"code": "unknown"}, {"code": "points_rejected", "n": 3}, {"n_rejected": 3}]
+)
+def test_an_altered_message_is_an_error(saved, message):
+    edit_metadata(saved, lambda m: m.update(messages=[message]))
+    with pytest.raises(ValueError, match="incomplete or was altered"):
+        sbnn.load(saved)
+
+
+def test_altered_details_are_an_error(saved):
+    edit_metadata(saved, lambda m: m.update(details="os.system"))
+    with pytest.raises(ValueError, match="incomplete or was altered"):
+        sbnn.load(saved)
+
+
 def test_loading_never_runs_code(saved, monkeypatch):
     monkeypatch.chdir(saved.parent)
     code = "__import__('os').system('touch exploded')"
-    edit_metadata(saved, lambda m: m.update(reason=code, messages=[code], method=code))
+    failed = {"code": "function_failed", "n_failed": 1, "names": [], "theta": [], "error": code}
+    edit_metadata(saved, lambda m: m.update(messages=[failed], method=code))
     with h5py.File(saved, "r+") as file:
         file.attrs["pickled"] = np.void(pickle.dumps(Bomb()))
 
@@ -396,7 +422,7 @@ def test_loading_never_runs_code(saved, monkeypatch):
     monkeypatch.setattr(pickle, "loads", forbidden)
     monkeypatch.setattr(pickle, "load", forbidden)
     loaded = sbnn.load(saved)
-    assert loaded.reason == loaded.method == loaded.messages[0] == code  # text stays text
+    assert loaded.method == loaded.messages[0].error == code  # text stays text
     assert not (saved.parent / "exploded").exists()
 
 

@@ -59,10 +59,10 @@ def test_oscillator_with_all_terms_fits_to_within_the_noise():
     problem = oscillator.make_problem(y)
     result = sbnn.laplace(problem, start=TRUTH, n_particles=50)
     assert result.converged
-    std = np.sqrt(np.diag(result.arrays["covariance"]))
-    assert (np.abs(result.arrays["mode"] - TRUTH) < 4 * std).all()
+    std = np.sqrt(np.diag(result.details.covariance))
+    assert (np.abs(result.details.mode - TRUTH) < 4 * std).all()
     with jax.enable_x64(True):
-        residual = y - np.asarray(oscillator.model(result.arrays["mode"]))
+        residual = y - np.asarray(oscillator.model(result.details.mode))
     freedom = y.size - len(TRUTH)
     # χ² has mean n − p and variance 2 (n − p); the effect of the prior is negligible.
     chi2 = (residual**2).sum() / oscillator.NOISE_STD**2

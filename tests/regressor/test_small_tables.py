@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
 from sbnn import SparseBNNRegressor
+from sbnn._core.messages import OptimaNotConverged
 from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace import pruning as lp
 from sbnn.regressor.architectures import BROAD, MIDDLE, NARROW, WIDE, families
@@ -81,9 +83,14 @@ def test_optima_converge_on_small_tables_and_it_is_said_where_they_do_not(fitted
     assert model.optima_["converged"].all()
     assert model.messages_ == []
     few = {"iterations": 4, "neuron_moves": 0}
-    hasty = SparseBNNRegressor(6, n_starts=2, random_state=0, method_options=few).fit(X, y)
+    hasty = SparseBNNRegressor(6, n_starts=2, random_state=0, method_options=few)
+    with pytest.warns(ConvergenceWarning, match="optima had not converged after"):
+        hasty.fit(X, y)
     assert not hasty.optima_["converged"].any()
-    assert "had not converged after" in hasty.messages_[0]
+    (message,) = hasty.messages_
+    assert isinstance(message, OptimaNotConverged)
+    assert message.n_late == message.n_optima == len(hasty.optima_)
+    assert message.n_iterations == hasty.optima_["iterations"].max()
 
 
 def redundant(copies: int):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import html
-import inspect
 import json
 import re
 from dataclasses import replace
@@ -19,16 +18,14 @@ import pytest
 from scipy.stats import binom
 
 from sbnn._core import text as formats
-from sbnn.methods import averaging
-from sbnn.methods import sampled as methods
+from sbnn._core.messages import SamplerStuck, SamplingFinished, SamplingSlow, SearchEnded
 from sbnn.regressor.posteriors import DrawsPosterior
 from sbnn.reports import figures as report_figures
 from sbnn.reports import fit as folder
 from sbnn.reports import network_graph as report_network
 from sbnn.reports import page as report
 from sbnn.reports import validation
-from sbnn.reports.glossary import GLOSSARY, for_the_command_line
-from sbnn.sampling import tmcmc
+from sbnn.reports.glossary import GLOSSARY
 
 EVIL = "<script>alert(1)</script>"
 DOLLAR = "$x^{"
@@ -219,24 +216,32 @@ def test_classes_and_far_errors_are_told(several):
 def test_sampled_fits_are_called_verified_or_not(several):
     run = {
         "verified": True, "evidence_gap": 0.1, "log_evidence_error": 0.2, "converged": False,
-        "reason": "a stage hit its cap", "messages": [], "optima": [], "newton": [], "stages": [],
+        "reason": "a stage hit its cap", "slow": True, "messages": [], "optima": [], "newton": [],
+        "stages": [],
     }  # fmt: skip
     fitted = replace(several, record={**several.record, "run": run})
     assert "with a reservation" in report.verdict(fitted)[-1].text
     assert report.verdict(fitted)[-1].tone == "plain"
     calm = replace(several, record={**several.record, "run": {**run, "converged": True}})
     assert report.verdict(calm)[-1].text.startswith("Verified: the log evidence")
-    slow = "The sampler's last run moved slowly: a stage hit its cap."
+    slow = "The last run of the sampler mixed slowly: a stage hit its cap."
     assert any(text.startswith(slow) for text in report.cautions(fitted))
+    mixed = replace(several, record={**several.record, "run": {**run, "slow": False}})
+    assert not any("mixed slowly" in text for text in report.cautions(mixed))
     fitted = replace(several, record={**several.record, "run": {**run, "verified": False}})
     assert report.verdict(fitted)[-1].tone == "bad"
     twice = {**several.record, "run": {**run, "messages": ["stuck"]}, "warnings": ["stuck"]}
     assert report.cautions(replace(several, record=twice)).count("stuck") == 1
-    said = {**run, "messages": ["Beware: a stage hit its cap. Sample more."]}
-    texts = report.cautions(replace(several, record={**several.record, "run": said}))
-    assert sum("a stage hit its cap" in text for text in texts) == 1
     fitted = replace(several, record={**several.record, "run": {**run, "verified": None}})
     assert "nothing to verify" in report.verdict(fitted)[-1].text
+
+
+def test_a_slow_run_is_reported_unless_a_message_says_so():
+    slow = SamplingSlow(2, 0.3)
+    assert folder._slow(SimpleNamespace(reason=slow, messages=()))
+    assert folder._slow(SimpleNamespace(reason=SearchEnded("converged", slow), messages=()))
+    assert not folder._slow(SimpleNamespace(reason=slow, messages=(SamplerStuck(slow),)))
+    assert not folder._slow(SimpleNamespace(reason=SamplingFinished(), messages=()))
 
 
 def test_evidence_that_had_not_settled_is_said_so(several):
@@ -262,50 +267,6 @@ def test_evidence_that_had_not_settled_is_said_so(several):
         best.converged, best.history = before
         several.model._set_learned()
     assert not any("had not converged" in text for text in report.cautions(several))
-
-
-def test_advice_is_one_that_can_be_followed_on_the_command_line(several):
-    """The messages are those of the Python functions, as they are made there."""
-    source = "".join(inspect.getsource(m) for m in (methods, tmcmc, averaging))
-    for words in (
-        "Not verified: the estimated log evidence ",
-        "nat. Raise n_particles, or do not rely on this α.",
-        "reached β = 1, but particles had not decorrelated after all moves of ",
-        "(correlation up to ",
-        "The data resolve ",
-        "be pruned. Rescale them, or give a smaller rate",
-    ):
-        assert words in source
-    reason = "reached β = 1, but particles had not decorrelated after all moves of 1 stages "
-    reason += "(correlation up to 0.80)"
-    stuck = SimpleNamespace(
-        n_rejected=3, n_evaluations=900, reason=reason, stages=[SimpleNamespace(correlation=1)]
-    )
-    with pytest.warns(UserWarning, match="max_moves"):
-        messages = [*methods._messages(stuck)]
-    assert len(messages) == 2
-    messages += [
-        "Not verified: the estimated log evidence 1.00 and the exact one -2.00 ± 0.10 differ by "
-        "more than 1.0 nat. Raise n_particles, or do not rely on this α.",
-        "The data resolve W[1][1,1] more finely than the hyperprior's rate 4.5e-05 lets a "
-        "precision grow, so they cannot be pruned. Rescale them, or give a smaller rate: "
-        "sbnn.priors.Hyperprior(rate=1e-09).",
-    ]
-    assert averaging.first_run(tuple(messages))[1].startswith("The first run got stuck: it reached")
-    (first,) = for_the_command_line(averaging.first_run(tuple(messages[1:2])))
-    assert first.startswith("The first run got stuck: in 1 stage its draws still resembled")
-    assert "an optimum may have been missed. Try another --seed" in first
-    told = report.cautions(replace(several, record={**several.record, "warnings": messages}))
-    assert len(told) == 3  # that 3 of 900 points were rejected is of no consequence
-    texts = " ".join(told)
-    assert "got stuck: in 1 stage its draws" in texts
-    for programmers_word in ("max_moves", "n_particles", "Hyperprior", "β", "particles", "jax"):
-        assert programmers_word not in texts
-    assert texts.count("another --seed") == 2
-    many = (
-        "The log-likelihood was NaN or −inf in 30 of 900 evaluations; those points were rejected."
-    )
-    assert for_the_command_line([many, many]) == [many]
 
 
 def test_every_word_is_explained_in_the_report_and_in_the_documentation(page):

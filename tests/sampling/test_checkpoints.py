@@ -280,7 +280,7 @@ def copy(half, tmp_path):
 
 def test_a_finished_call_returns_its_result_without_computing(finished, monkeypatch):
     result, folder = finished
-    monkeypatch.setattr("sbnn.methods.sampled.tmcmc", None)
+    monkeypatch.setattr("sbnn.methods._standard.tmcmc", None)
     again = worker.call("standard", "compiled", folder)
     assert again.equals(result)
     assert again.problem.function is worker.compiled
@@ -289,7 +289,7 @@ def test_a_finished_call_returns_its_result_without_computing(finished, monkeypa
 
 
 def test_a_finished_result_warns_again_of_what_it_warned_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbnn.methods.sampled.STUCK", -1.0)  # every run counts as stuck
+    monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="got stuck"):
         first = worker.call("standard", "compiled", tmp_path / "c")
     monkeypatch.undo()
@@ -557,7 +557,7 @@ def test_files_beside_a_checkpoint_stay(copy):
 
 
 def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbnn.methods.sampled.tmcmc", None)
+    monkeypatch.setattr("sbnn.methods._standard.tmcmc", None)
     (tmp_path / "c").write_text("a file", encoding="utf-8")
     with pytest.raises(NotADirectoryError, match="must be a directory"):
         worker.call("standard", "compiled", tmp_path / "c")
@@ -569,7 +569,7 @@ def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_pa
 def test_a_call_that_was_wrong_leaves_nothing_that_would_stop_the_right_one(tmp_path):
     with pytest.raises(ValueError, match="n_particles"):
         worker.call("standard", "compiled", tmp_path / "c", n_particles=3)
-    assert list((tmp_path / "c").iterdir()) == []
+    assert not (tmp_path / "c").exists()
     with pytest.raises(Interruption):
         worker.call("standard", "compiled", tmp_path / "c", progress=_stop)
 

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import sbnn
-from sbnn.methods.sampled import hierarchical
+from sbnn.methods._hierarchical import hierarchical
 from sbnn.priors import Hyperprior, Normal
 from sbnn.sampling.joint import (
     LOG_ALPHA_RANGE,
@@ -131,9 +131,9 @@ def test_a_conjugate_model_has_its_evidence_and_posterior():
     for run in runs:
         assert_within_errors(run.log_evidence, log_evidence, run.log_evidence_error)
     assert_mean_within_errors([r.phi.mean() for r in runs], mean, "posterior mean of φ")
-    draws = [r.arrays["log_alpha_draws"].mean() for r in runs]
+    draws = [r.details.log_alpha_draws.mean() for r in runs]
     assert_mean_within_errors(draws, log_alpha, "posterior mean of log α")
-    np.testing.assert_allclose(runs[0].log_alpha, runs[0].arrays["log_alpha_draws"].mean(axis=0))
+    np.testing.assert_allclose(runs[0].log_alpha, runs[0].details.log_alpha_draws.mean(axis=0))
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_tmcmc_in_twenty_dimensions_agrees_with_nuts():
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
     at = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])
     runs = [hierarchical(problem, key=k) for k in keys(3)]
-    starts = runs[0].arrays["joint"][:4]
+    starts = runs[0].details.joint[:4]
     chains = nuts(problem, Hyperprior(), starts, jax.random.key(keys(1)[0]), 1000, 4000)
     phi = np.asarray(to_parameters(jnp.asarray(chains), problem.ard))
     forward = jax.vmap(jax.vmap(problem.network.forward, (0, None)), (0, None))

@@ -67,10 +67,10 @@ def test_the_time_left_follows_the_last_pace_of_log_beta(monkeypatch):
     monkeypatch.setattr("sbnn.sampling.progress.time.perf_counter", lambda: next(times))
     clock = TimeLeft()
     assert clock.left(1e-6) == ""
-    assert clock.left(1e-4) == "4.0 s left or more"  # two decades in 2 s, four more to go
-    assert clock.left(1e-3) == "8.0 s left or more"  # three decades in 8 s, three more to go
+    assert clock.left(1e-4) == "at least 4.0 s left"  # two decades in 2 s, four more to go
+    assert clock.left(1e-3) == "at least 8.0 s left"  # three decades in 8 s, three more to go
     # the last two stages: two decades in 7 s, two more to go; all stages would tell 4.5 s
-    assert clock.left(1e-2) == "7.0 s left or more"
+    assert clock.left(1e-2) == "at least 7.0 s left"
     assert clock.left(1.0) == ""
 
 

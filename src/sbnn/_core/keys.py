@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+Key = int | np.integer | np.ndarray | jax.Array  # an integer, or one JAX random key
+
 
 def as_key(key: Any) -> jax.Array:
     """A typed JAX key from an integer, an old-style key array or a typed key.
@@ -56,3 +58,8 @@ def derive_key(key: Any, *numbers: int) -> jax.Array:
 def derive_words(key: Any, *numbers: int) -> np.ndarray:
     """The words of `derive_key`, without JAX: a tenth of the time."""
     return seed_of(key, *numbers).generate_state(2)
+
+
+def key_words(key: Key) -> tuple[int, ...]:
+    """The key's words as integers, as results store them."""
+    return tuple(int(word) for word in np.ravel(key_data(key)))

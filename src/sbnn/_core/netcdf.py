@@ -12,7 +12,7 @@ from sbnn._core.atomic import whole_file
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = 2
+FORMAT = 3
 
 
 def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> None:

@@ -14,9 +14,8 @@ import numpy as np
 from sbnn import __version__
 from sbnn._core.atomic import whole_folder, write_text
 from sbnn._core.text import fixed, number, percent, rounded, with_error
-from sbnn.regressor.estimator import SAMPLING
+from sbnn.methods.registry import SAMPLING
 from sbnn.reports.fit import dumps
-from sbnn.reports.glossary import for_the_command_line
 from sbnn.tables.header import TableError
 
 COLUMNS = {
@@ -154,7 +153,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
     out += found["verdict"]
     for record in found["methods"]:
-        messages = for_the_command_line(record.get("warnings", []))
+        messages = record.get("warnings", [])
         more = f" (and {len(messages) - 1} more, see --json)" if len(messages) > 1 else ""
         out += [f"! {record['method']}: {messages[0]}{more}"] if messages else []
     for why in dict.fromkeys(found["left_out"].values()):

@@ -10,6 +10,7 @@ import typer
 
 from sbnn._core.text import plural
 from sbnn.cli.terminal import UsageError, printable, warn
+from sbnn.methods.registry import CHOICES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,11 +123,9 @@ def estimator_options(
     hidden: str | None, method: str, noise_std: str | None, seed: int, n_targets: int
 ) -> dict[str, Any]:
     """Checked arguments of `SparseBNNRegressor`."""
-    from sbnn.regressor.estimator import METHODS
-
     method = normalise_method(method)
-    if method not in METHODS:
-        raise UsageError(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if method not in CHOICES:
+        raise UsageError(f"--method must be one of {', '.join(CHOICES)}; got {method!r}.")
     return {
         "hidden_layer_sizes": _widths(hidden),
         "method": method,

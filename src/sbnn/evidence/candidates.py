@@ -1,15 +1,17 @@
-"""The search for α: candidates from mixtures, judged, refined and ranked by the exact evidence."""
+"""The search for α: proposals from mixtures, judged, refined and ranked by the exact evidence."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
-from sbnn._core.keys import derive_key, generator
+from sbnn._core.keys import Key, derive_key, generator
 from sbnn.evidence.ascent import Ascent, AscentStep, ascend
 from sbnn.evidence.closed_form import log_evidence
 from sbnn.evidence.exact import exact_evidence
@@ -20,33 +22,68 @@ from sbnn.evidence.relevance import relevance_from_particles
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.problems.symmetry import Symmetry
+from sbnn.sampling.state import Evaluate
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tmcmc import TmcmcResult
 
-LAPLACE_STARTS = 4  # of the climb that adds a candidate which no sample and no mixture chose
+LAPLACE_STARTS = 4  # of the climb that adds a proposal independent of the sample and the mixture
+# Refinement gains a few nats from a fair start; from one further below the best, in nats, it would
+# end in another, worse, optimum.
+HOPELESS = 8.0
+MAX_VERIFICATIONS = 3
+
+
+class Proposal(NamedTuple):
+    """An α to be judged."""
+
+    origin: str  # "mixture", "cold" or "laplace"
+    log_alpha: np.ndarray
+    surrogate: float  # the mixture's log evidence there
+
+
+class Judged(NamedTuple):
+    """A proposal and the exact run at its α."""
+
+    proposal: Proposal
+    exact: TmcmcResult
+
+
+class Refined(NamedTuple):
+    """A proposal and where the ascent of the exact evidence led from it."""
+
+    proposal: Proposal
+    ascent: Ascent
+
+    @property
+    def objective(self) -> float:
+        """The last objective that the ascent tracked."""
+        steps = self.ascent.steps
+        return steps[-1].objective if steps else self.ascent.log_evidence
 
 
 class Candidate(NamedTuple):
-    """An α on its way: where it came from, what the surrogate said, what is true."""
+    """A refined α, verified by an exact run."""
 
     origin: str
     log_alpha: np.ndarray
-    surrogate: float
+    surrogate: float  # the mixture's log evidence at the proposal
     estimate: float  # of the log evidence, tracked along the ascent
     exact: TmcmcResult
     steps: tuple[AscentStep, ...]
     relevance: np.ndarray
 
     def objective(self, hyperprior: Hyperprior) -> float:
+        """Exact log evidence plus log hyperprior."""
         return self.exact.log_evidence + float(hyperprior.log_density(self.log_alpha))
 
     @property
     def gap(self) -> float:
+        """Estimated minus exact log evidence."""
         return self.estimate - self.exact.log_evidence
 
 
 class Search(NamedTuple):
-    """The refined optima, best first, and what was spent."""
+    """The refined optima, best first, and the cost of finding them."""
 
     optima: tuple[Candidate, ...]
     surrogate_optima: tuple[Optimum, ...]
@@ -69,7 +106,7 @@ def surrogate_optima(
 
 
 def _permutations(problem: Problem) -> Symmetry | None:
-    """The part of the group that moves precisions: permutations, where all that move are ARD."""
+    """The symmetries that move precisions: permutations of neurons, if any weight is ARD."""
     symmetry = problem.symmetry
     if symmetry is None or not problem.ard[: symmetry.network.n_parameters].any():
         return None
@@ -77,9 +114,9 @@ def _permutations(problem: Problem) -> Symmetry | None:
 
 
 def expand_permutations(problem: Problem, mixture: GaussianMixture) -> GaussianMixture:
-    """The folded mixture over all permutations of neurons, where they are few enough.
+    """The folded mixture over all permutations of neurons, if these are few enough.
 
-    Sign flips need no images: the ARD prior is even, so each image has the same evidence.
+    Sign flips are left out: the ARD prior is even, so each image has the same evidence.
     """
     symmetry = _permutations(problem)
     if symmetry is None or symmetry.order > 24 or symmetry.order * len(mixture.means) > 5000:
@@ -92,92 +129,220 @@ def search(
     particles: np.ndarray,
     mixture: GaussianMixture,
     hyperprior: Hyperprior,
-    key,
+    key: Key,
     *,
     n_particles: int = 2000,
     n_starts: int = 12,
     n_candidates: int = 1,
     sparsify: float = 0.75,
     tolerance: float = 1.0,
-    evaluate: Callable | None = None,
+    evaluate: Evaluate | None = None,
     on_event: Callable[[str], None] | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Search:
     """From a mixture of the likelihood to verified optima of the exact evidence.
 
-    1. Optima of the mixture's evidence from several starts; one cold start at the precisions of
-       the particles as they are, which needs no mixture; and, where there are gradients, the
-       optimum of Laplace's evidence, which needs neither and prunes whole neurons by trial.
-    2. The exact evidence at each; those hopelessly below the best are dropped.
-    3. Particle ascent of the exact evidence from the rest; the best is then made as sparse as the
-       evidence allows (`sbnn.evidence.ascent.ascend`).
-    4. A fresh run at the final α judges the estimate that the ascent carried along. While they
-       differ by more than half the `tolerance`, the ascent continues from the fresh particles, up
-       to twice.
+    1. Propose: optima of the mixture's evidence from several starts; the precisions of the
+       particles as they are, which needs no mixture; and, where there are gradients, the optimum
+       of the Laplace evidence, which needs neither and prunes whole neurons by trial.
+    2. Judge: the exact evidence at each; proposals far below the best are dropped.
+    3. Refine: particle ascent of the exact evidence from the rest; the best is then made as sparse
+       as the evidence allows (`sbnn.evidence.ascent.ascend`).
+    4. Verify: a fresh run at the final α judges the estimate tracked along the ascent. While they
+       differ by more than half the `tolerance`, the ascent continues from the fresh particles, at
+       most twice.
+    5. Rank by the exact evidence.
+
+    Parameters
+    ----------
+    problem : Problem
+    particles : ndarray, shape (n, n_parameters)
+        Draws under the known priors.
+    mixture : GaussianMixture
+        Surrogate of likelihood × known prior.
+    hyperprior : Hyperprior
+    key : int or JAX key
+    n_particles : int
+        Particles of the runs that verify; those that judge proposals have half of them.
+    n_starts : int
+        Starts of the ascent of the mixture's evidence.
+    n_candidates : int
+        How many of its optima become proposals.
+    sparsify : float
+        Evidence, in nats, that may be given up for a sparser optimum.
+    tolerance : float
+        Largest gap, in nats, of a verified optimum.
+    evaluate : callable, optional
+        Log-likelihood on the host, for black-box problems.
+    on_event : callable, optional
+        Called with one line of text per step.
+    checkpoint : Checkpoint
+
+    Returns
+    -------
+    Search
     """
-    say = on_event or (lambda text: None)
     keys = (derive_key(key, i) for i in itertools.count())
     rng = generator(next(keys))
-    evaluations = 0
+    task = _Task(
+        problem, hyperprior, keys, n_particles, tolerance, evaluate,
+        on_event or (lambda text: None), checkpoint,
+    )  # fmt: skip
 
-    say("proposing what to prune")
+    task.say("proposing what to prune")
     surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
-    starts = [("mixture", o.log_alpha, o.log_evidence) for o in surrogates[:n_candidates]]
-    cold = -np.log((particles[:, problem.ard] ** 2).mean(axis=0) + 1e-12)
-    starts.append(("cold", cold, log_evidence(cold, mixture, problem.ard)))
-    if not problem.black_box:
-        say("proposing what to prune, by Laplace's method")
-        # It is one candidate of several: a model without a mode to climb to does without it.
-        with contextlib.suppress(ValueError, np.linalg.LinAlgError):
-            at_mode = laplace_log_alpha(problem, hyperprior, rng, LAPLACE_STARTS)
-            starts.append(("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
+    proposals = _propose(task, particles, mixture, surrogates[:n_candidates], rng)
+    judged = _judge(task, proposals)
+    best = max(j.exact.log_evidence for j in judged)
+    hopeful = [j for j in judged if j.exact.log_evidence > best - HOPELESS]
+    refined = sorted(_refine(task, hopeful), key=lambda r: -r.objective)
 
-    judged = []
-    for i, (origin, log_alpha, surrogate) in enumerate(starts):
-        say(f"judging proposal {i + 1} of {len(starts)} by an exact run")
-        exact = exact_evidence(
-            problem, log_alpha, next(keys), n_particles=max(50, n_particles // 2),
-            checkpoint=checkpoint.part(f"candidate-{i + 1}"), evaluate=evaluate,
-        )  # fmt: skip
-        evaluations += exact.n_evaluations
-        judged.append((origin, log_alpha, surrogate, exact))
-    first_exact = judged[0][3].log_evidence
-    best = max(j[3].log_evidence for j in judged)
-    # Refinement gains a few nats from a fair start; from one far below the best it would end in
-    # another, worse, optimum.
-    hopeful = [j for j in judged if j[3].log_evidence > best - 8.0]
-
-    climbed: list[tuple[str, float, Ascent]] = []
-    for i, (origin, log_alpha, surrogate, exact) in enumerate(hopeful):
-        say(f"refining the best proposals: {i + 1} of {len(hopeful)}")
-        ascent = ascend(
-            problem, log_alpha, exact, hyperprior, next(keys),
-            checkpoint=checkpoint.part(f"refine-{i + 1}"), evaluate=evaluate,
-        )  # fmt: skip
-        evaluations += ascent.n_evaluations
-        climbed.append((origin, surrogate, ascent))
-    climbed.sort(key=lambda c: -c[2].steps[-1].objective if c[2].steps else -c[2].log_evidence)
-
-    finished: list[Candidate] = []
-    for i, (origin, surrogate, ascent) in enumerate(climbed):
+    n_evaluations = sum(j.exact.n_evaluations for j in judged)
+    n_evaluations += sum(r.ascent.n_evaluations for r in refined)
+    found: list[Candidate] = []
+    for i, climb in enumerate(refined):
         if sparsify > 0 and i == 0:
-            say("trying to prune more")
-            here = TmcmcResult(ascent.particles, ascent.log_evidence, 0.0, (), 0, 0, True, "")
-            sparse = ascend(
-                problem, ascent.log_alpha, here, hyperprior, next(keys), sparsify=sparsify,
-                checkpoint=checkpoint.part("prune"), evaluate=evaluate,
-            )  # fmt: skip
-            evaluations += sparse.n_evaluations
-            ascent = sparse._replace(steps=(*ascent.steps, *sparse.steps))
-        candidate, spent = _verify(
-            problem, hyperprior, origin, surrogate, ascent, keys, n_particles, tolerance,
-            finished, say, evaluate, checkpoint.part(f"verify-{i + 1}"),
-        )  # fmt: skip
-        evaluations += spent
+            climb, spent = _sparsify(task, climb, sparsify)
+            n_evaluations += spent
+        candidate, spent = _verify(task.part(f"verify-{i + 1}"), climb, found)
+        n_evaluations += spent
         if candidate is not None:
-            finished.append(candidate)
-    finished = _rank(finished, hyperprior, sparsify, tolerance)
-    return Search(tuple(finished), tuple(surrogates), first_exact, evaluations)
+            found.append(candidate)
+    optima = _rank(found, hyperprior, sparsify, tolerance)
+    return Search(tuple(optima), tuple(surrogates), judged[0].exact.log_evidence, n_evaluations)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What all steps of one search share."""
+
+    problem: Problem
+    hyperprior: Hyperprior
+    keys: Iterator[jax.Array]  # one per run, in the order of the runs
+    n_particles: int
+    tolerance: float
+    evaluate: Evaluate | None
+    say: Callable[[str], None]
+    checkpoint: Checkpoint
+
+    def part(self, name: str) -> _Task:
+        return replace(self, checkpoint=self.checkpoint.part(name))
+
+    def exact(self, log_alpha: np.ndarray, n_particles: int, part: str) -> TmcmcResult:
+        """An exact run at log α."""
+        return exact_evidence(
+            self.problem, log_alpha, next(self.keys), n_particles=n_particles,
+            checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
+        )  # fmt: skip
+
+    def ascend(
+        self,
+        log_alpha: np.ndarray,
+        start: TmcmcResult,
+        part: str,
+        *,
+        sparsify: float = 0.0,
+        pruned: tuple[int, ...] = (),
+    ) -> Ascent:
+        """An ascent of the exact evidence from log α and its particles."""
+        return ascend(
+            self.problem, log_alpha, start, self.hyperprior, next(self.keys), sparsify=sparsify,
+            pruned=pruned, checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
+        )  # fmt: skip
+
+
+def _propose(
+    task: _Task,
+    particles: np.ndarray,
+    mixture: GaussianMixture,
+    surrogates: Sequence[Optimum],
+    rng: np.random.Generator,
+) -> list[Proposal]:
+    problem = task.problem
+    out = [Proposal("mixture", o.log_alpha, o.log_evidence) for o in surrogates]
+    cold = -np.log((particles[:, problem.ard] ** 2).mean(axis=0) + 1e-12)
+    out.append(Proposal("cold", cold, log_evidence(cold, mixture, problem.ard)))
+    if not problem.black_box:
+        task.say("proposing what to prune, by Laplace's method")
+        # One proposal of several: a model without a mode to climb to does without it.
+        with contextlib.suppress(ValueError, np.linalg.LinAlgError):
+            at_mode = laplace_log_alpha(problem, task.hyperprior, rng, LAPLACE_STARTS)
+            out.append(Proposal("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
+    return out
+
+
+def _judge(task: _Task, proposals: Sequence[Proposal]) -> list[Judged]:
+    """An exact run of half the size at each proposal."""
+    out = []
+    for i, proposal in enumerate(proposals, start=1):
+        task.say(f"judging proposal {i} of {len(proposals)} by an exact run")
+        n_particles = max(50, task.n_particles // 2)
+        out.append(Judged(proposal, task.exact(proposal.log_alpha, n_particles, f"candidate-{i}")))
+    return out
+
+
+def _refine(task: _Task, judged: Sequence[Judged]) -> list[Refined]:
+    """Ascents of the exact evidence."""
+    out = []
+    for i, (proposal, exact) in enumerate(judged, start=1):
+        task.say(f"refining the best proposals: {i} of {len(judged)}")
+        out.append(Refined(proposal, task.ascend(proposal.log_alpha, exact, f"refine-{i}")))
+    return out
+
+
+def _sparsify(task: _Task, refined: Refined, sparsify: float) -> tuple[Refined, int]:
+    """The refined proposal made as sparse as the evidence allows, and the evaluations it took."""
+    task.say("trying to prune more")
+    ascent = refined.ascent
+    here = TmcmcResult(
+        particles=ascent.particles, log_evidence=ascent.log_evidence, log_evidence_error=0.0,
+        stages=(), n_evaluations=0, n_rejected=0, converged=True, reason="",
+    )  # fmt: skip
+    sparse = task.ascend(ascent.log_alpha, here, "prune", sparsify=sparsify)
+    both = sparse._replace(steps=(*ascent.steps, *sparse.steps))
+    return Refined(refined.proposal, both), sparse.n_evaluations
+
+
+def _verify(
+    task: _Task, refined: Refined, found: Sequence[Candidate]
+) -> tuple[Candidate | None, int]:
+    """A refined proposal judged by fresh particles, and the evaluations it took.
+
+    While the estimate does not hold, the ascent continues from the fresh particles. None if the
+    optimum is among those `found` already.
+    """
+    problem, ascent, steps = task.problem, refined.ascent, refined.ascent.steps
+    gamma = relevance_from_particles(problem, ascent.particles.phi, ascent.log_alpha)
+    if any(_alike(problem, gamma, c.relevance) for c in found):
+        return None, 0
+    n_evaluations = 0
+    attempts: list[Candidate] = []
+    for attempt in range(1, MAX_VERIFICATIONS + 1):
+        task.say("verifying by an exact run" if attempt == 1 else "verifying again")
+        exact = task.exact(ascent.log_alpha, task.n_particles, f"exact-{attempt}")
+        n_evaluations += exact.n_evaluations
+        candidate = Candidate(
+            refined.proposal.origin,
+            ascent.log_alpha,
+            refined.proposal.surrogate,
+            ascent.log_evidence,
+            exact,
+            steps,
+            relevance_from_particles(problem, exact.particles.phi, ascent.log_alpha),
+        )
+        attempts.append(candidate)
+        if abs(candidate.gap) <= 0.5 * task.tolerance or attempt == MAX_VERIFICATIONS:
+            break
+        task.say("estimate and exact run differ; refining from fresh draws")
+        ascent = task.ascend(ascent.log_alpha, exact, f"refine-{attempt}", pruned=ascent.pruned)
+        steps = (*steps, *ascent.steps)
+        n_evaluations += ascent.n_evaluations
+
+    def order(c: Candidate) -> tuple[bool, bool, float]:
+        gap = abs(c.gap)
+        return gap <= 0.5 * task.tolerance, gap <= task.tolerance, c.exact.log_evidence
+
+    return max(attempts, key=order), n_evaluations
 
 
 def _rank(
@@ -186,8 +351,8 @@ def _rank(
     """By exact objective, the sparser first among those the data cannot tell apart.
 
     These are the ones whose exact evidence is within `sparsify` and its error of the best; the
-    hyperprior's own price of a large α does not count against sparsity. One whose estimate did not
-    hold gives way to one whose estimate did, unless it is better by more than `tolerance`.
+    hyperprior's penalty on a large α does not count against sparsity. A candidate whose estimate
+    did not hold ranks below one whose estimate did, unless it is better by more than `tolerance`.
     """
     best = max(found, key=lambda c: c.exact.log_evidence).exact
     verified = [c for c in found if abs(c.gap) <= tolerance]
@@ -196,7 +361,7 @@ def _rank(
         if best_verified.log_evidence >= best.log_evidence - tolerance:
             best = best_verified
 
-    def order(candidate: Candidate):
+    def order(candidate: Candidate) -> tuple[int, float]:
         error = np.hypot(candidate.exact.log_evidence_error, best.log_evidence_error)
         close = candidate.exact.log_evidence >= best.log_evidence - sparsify - error
         relevant = candidate.relevance.sum()
@@ -208,47 +373,8 @@ def _rank(
     return sorted(found, key=order)
 
 
-def _verify(
-    problem, hyperprior, origin, surrogate, ascent: Ascent, keys, n_particles, tolerance,
-    finished, say, evaluate, checkpoint: Checkpoint,
-):  # fmt: skip
-    """Judge an ascent by fresh particles, and continue from them while it does not hold."""
-    evaluations = 0
-    steps = ascent.steps
-    found: list[Candidate] = []
-    for attempt in range(3):
-        gamma = relevance_from_particles(problem, ascent.particles.phi, ascent.log_alpha)
-        if attempt == 0 and any(_alike(problem, gamma, c.relevance) for c in finished):
-            return None, evaluations
-        say("verifying by an exact run" if attempt == 0 else "verifying again")
-        exact = exact_evidence(
-            problem, ascent.log_alpha, next(keys), n_particles=n_particles,
-            checkpoint=checkpoint.part(f"exact-{attempt + 1}"), evaluate=evaluate,
-        )  # fmt: skip
-        evaluations += exact.n_evaluations
-        gamma = relevance_from_particles(problem, exact.particles.phi, ascent.log_alpha)
-        candidate = Candidate(
-            origin, ascent.log_alpha, surrogate, ascent.log_evidence, exact, steps, gamma
-        )
-        found.append(candidate)
-        if abs(candidate.gap) <= 0.5 * tolerance or attempt == 2:
-            break
-        say("estimate and exact run differ; refining from fresh draws")
-        ascent = ascend(
-            problem, ascent.log_alpha, exact, hyperprior, next(keys), pruned=ascent.pruned,
-            checkpoint=checkpoint.part(f"refine-{attempt + 1}"), evaluate=evaluate,
-        )  # fmt: skip
-        steps = (*steps, *ascent.steps)
-        evaluations += ascent.n_evaluations
-
-    def order(c: Candidate):
-        return abs(c.gap) <= 0.5 * tolerance, abs(c.gap) <= tolerance, c.exact.log_evidence
-
-    return max(found, key=order), evaluations
-
-
 def _alike(problem: Problem, a: np.ndarray, b: np.ndarray, tolerance: float = 0.3) -> bool:
-    """Whether two optima are one: their relevances agree up to a permutation of neurons."""
+    """Whether two optima are the same: relevances that agree up to a permutation of neurons."""
     symmetry = _permutations(problem)
     if symmetry is None:  # no two parameters can take each other's place
         return bool(np.abs(a - b).max() <= tolerance)
@@ -261,7 +387,7 @@ def _alike(problem: Problem, a: np.ndarray, b: np.ndarray, tolerance: float = 0.
 
 
 def multiplicity(problem: Problem, gamma: np.ndarray) -> int:
-    """How many distinct optima the permutations make of one (which neuron is pruned)."""
+    """Number of distinct images of an optimum under permutations (which neuron is pruned)."""
     symmetry = _permutations(problem)
     if symmetry is None or symmetry.order > 5000:
         return 1

@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.float64 import float64
+from sbnn._core.keys import key_words
+from sbnn._core.messages import FreeDirections, Message, ModeNotReached, ModeReached
 from sbnn.evidence.laplace.fit import fit_fixed, fit_sparse
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
 from sbnn.evidence.laplace.models import Model
 from sbnn.evidence.laplace.optimum import Optimum, linearise
 from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of
+from sbnn.methods.details import LaplaceDetails
 from sbnn.methods.result import Result
-from sbnn.methods.sampled import key_words
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard, require_problem
 
@@ -69,12 +71,7 @@ def laplace(
     given = None if start is None else _check_start(problem, start)[:n_model]
     modes = fit_fixed(model, log_alpha[:n_model], rng, n_starts, given)
     free = _free_directions(model, modes[0], problem)
-    messages: tuple[str, ...] = ()
-    if free:
-        messages = (
-            f"{free} direction(s) of the mode are free: the data say less about them than the "
-            "prior does.",
-        )
+    messages: tuple[Message, ...] = (FreeDirections(free),) if free else ()
     return _gaussian_result(
         problem, key, "laplace", model, modes, rng, started,
         settings={"n_starts": n_starts, "n_particles": n_particles},
@@ -173,7 +170,7 @@ def _gaussian_result(
     rng: np.random.Generator,
     started: float,
     settings: Mapping[str, Any],
-    messages: tuple[str, ...] = (),
+    messages: tuple[Message, ...] = (),
 ) -> Result:
     """Draws and record of the Gaussian posterior N(φ*, H⁻¹) at the best optimum."""
     best = optima[0]
@@ -190,7 +187,7 @@ def _gaussian_result(
         n_evaluations=0,
         seconds=time.perf_counter() - started,
         converged=best.converged,
-        reason="mode reached" if best.converged else "the climb to the mode did not finish",
+        reason=ModeReached() if best.converged else ModeNotReached(),
         key=key_words(key),
         settings=dict(settings),
         log_alpha=posterior.log_alpha,
@@ -198,10 +195,6 @@ def _gaussian_result(
         optima=pd.DataFrame({"log_evidence": [opt.log_evidence for opt in optima]}),
         messages=messages,
         history={"optimum": pd.DataFrame({"log_evidence": best.history})} if learned else {},
-        arrays={
-            "mode": posterior.mode,
-            "precision": posterior.data_precision,
-            "covariance": posterior.covariance,
-        },
+        details=LaplaceDetails(posterior.mode, posterior.data_precision, posterior.covariance),
         description=problem.description(),
     )

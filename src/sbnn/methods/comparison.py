@@ -13,12 +13,25 @@ from sbnn.methods.result import Result
 def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     """Log evidences with errors, Bayes factors against the best, evaluations and time.
 
-    Results must be of the same data: evidences of different data do not compare. For `sbnn.nsbl`
-    the evidence is that at α*, maximised over α; for the others it is integrated over the prior.
+    Evidences compare only for the same data. That of `sbnn.nsbl` is the evidence at α*, maximised
+    over α; that of the other methods is integrated over the prior.
 
     Parameters
     ----------
     results : sequence of Result, or mapping of names to results
+
+    Returns
+    -------
+    DataFrame
+        One row per result, best first: method, parameters, log_evidence, log_evidence_error,
+        verified, evaluations, seconds, log_bayes_factor and log_bayes_factor_error.
+
+    Raises
+    ------
+    TypeError
+        If an item is not a result.
+    ValueError
+        If there are fewer than two results, or their data differ or are not known.
 
     Examples
     --------
@@ -50,7 +63,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
         )
     if prints == {None}:
         raise ValueError(
-            "The problems do not say which data they are of; give `data=` to sbnn.Problem."
+            "The data of the problems are not known; pass them to sbnn.Problem as `data=`."
         )
     table = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Results read from the files that `Result.save` writes."""
+"""Results as trees of labelled arrays: what `Result.save` writes and `sbnn.load` reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sbnn._core.netcdf import read_tree
+from sbnn._core.messages import from_json
+from sbnn._core.netcdf import FORMAT, read_tree
 from sbnn.likelihoods import Gaussian
+from sbnn.methods.details import Details
 from sbnn.methods.result import Result
 from sbnn.priors import prior_from_json
 from sbnn.problems.network import Network
@@ -21,6 +23,24 @@ from sbnn.problems.problem import Problem
 if TYPE_CHECKING:
     import xarray as xr
 
+# Fields of a result that JSON stores as they are.
+_PLAIN_FIELDS = (
+    "method",
+    "log_evidence",
+    "log_evidence_error",
+    "n_evaluations",
+    "seconds",
+    "converged",
+    "key",
+    "settings",
+    "n_rejected",
+    "n_failed",
+    "verified",
+    "evidence_gap",
+    "description",
+    "version",
+)
+
 
 def load_result(path: Path) -> Result:
     """Read a file that holds a `Result`."""
@@ -28,8 +48,8 @@ def load_result(path: Path) -> Result:
 
 
 def check_same(result: Result, problem: Problem, path: Path) -> None:
-    """Refuse a problem that the result is not of."""
-    start = f"The problem given is not the one of {str(path)!r}:"
+    """Raise a ValueError if the result belongs to another problem."""
+    start = f"The problem given is not that of {str(path)!r}:"
     stored, given = result.description, json.loads(json.dumps(problem.description()))
     for what in ("names", "ard", "priors", "bound", "data"):
         if what in stored and what in given and stored[what] != given[what]:
@@ -45,8 +65,82 @@ def check_same(result: Result, problem: Problem, path: Path) -> None:
         )
 
 
+def tree_of(result: Result) -> xr.DataTree:
+    """The result as a DataTree in the ArviZ schema, from which `result_from_tree` restores it."""
+    import xarray as xr
+
+    draw, names = np.arange(len(result.phi)), list(result.names)
+    tree: dict[str, xr.Dataset] = {
+        "posterior": xr.Dataset(
+            {"phi": (("chain", "draw", "parameter"), result.phi[None])},
+            coords={"chain": [0], "draw": draw, "parameter": names},
+        ),
+        "sample_stats": xr.Dataset(
+            {"log_likelihood": (("chain", "draw"), result.log_likelihood[None])},
+            coords={"chain": [0], "draw": draw},
+        ),
+    }
+    learned = {
+        name: (("parameter",), value)
+        for name, value in (("log_alpha", result.log_alpha), ("relevance", result.relevance))
+        if value is not None
+    }
+    if learned:
+        tree["learned"] = xr.Dataset(learned, coords={"parameter": names})
+    if isinstance(result.problem, NetworkProblem):
+        tree["observed_data"] = xr.Dataset({"y": (("row", "output"), result.problem.y)})
+        tree["constant_data"] = xr.Dataset({"X": (("row", "input"), result.problem.x)})
+    for name, table in {**result.history, "optima": result.optima}.items():
+        if table is not None:
+            tree[f"history/{name}"] = xr.Dataset(
+                {c: (("step",), np.asarray(table[c])) for c in table.columns}
+            )
+    if result.details is not None:
+        tree["details"] = xr.Dataset(
+            {
+                name: (tuple(f"{name}_{i}" for i in range(np.ndim(value))), value)
+                for name, value in result.details.arrays().items()
+            }
+        )
+    if result.failed_phi is not None:
+        tree["failures"] = xr.Dataset(
+            {
+                "phi": (("failure", "parameter"), result.failed_phi),
+                "error": (("failure",), np.array(result.failed_errors, dtype=object)),
+            }
+        )
+    metadata = json.dumps(_metadata(result), default=_plain)
+    attributes = {"sbnn_format": FORMAT, "sbnn": metadata, "creation_library": "sbnn"}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **tree})
+
+
+def _metadata(result: Result) -> dict[str, Any]:
+    """The fields that are not arrays, as JSON can store them."""
+    out = {name: getattr(result, name) for name in _PLAIN_FIELDS}
+    out["reason"] = result.reason.as_json()
+    out["messages"] = [message.as_json() for message in result.messages]
+    out["details"] = None if result.details is None else type(result.details).__name__
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars and arrays as JSON can store them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be stored in a result's settings.")
+
+
 def result_from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
-    learned = tree.children.get("learned")
+    """The result that `tree_of` stored.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If the file is incomplete or was altered.
+    """
+    unknown = set(metadata) - {*_PLAIN_FIELDS, "reason", "messages", "details"}
+    if unknown:
+        raise ValueError(f"unknown field {min(unknown)!r}")
     tables = {
         name: pd.DataFrame({str(c): np.asarray(node[str(c)]) for c in node.data_vars})
         for name, node in (tree["history"].children.items() if "history" in tree.children else ())
@@ -58,27 +152,41 @@ def result_from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
         problem = _rebuild(
             description, np.asarray(tree["constant_data/X"]), np.asarray(tree["observed_data/y"])
         )
-    metadata = {**metadata, "key": tuple(metadata["key"]), "messages": tuple(metadata["messages"])}
-    arrays = tree["arrays"].data_vars if "arrays" in tree.children else {}
     phi = np.asarray(tree["posterior/phi"])[0]
     log_likelihood = np.asarray(tree["sample_stats/log_likelihood"])[0]
     expected = (len(log_likelihood), len(description["names"]))
     if phi.shape != expected:
         raise ValueError(f"the draws have shape {phi.shape}; expected {expected}")
+    failed = "failures" in tree.children
+    learned = tree.children.get("learned")
     return Result(
-        problem=problem,
-        phi=phi,
-        log_likelihood=log_likelihood,
-        log_alpha=_learned(learned, "log_alpha"),
-        relevance=_learned(learned, "relevance"),
-        optima=optima,
-        history=tables,
-        arrays={str(name): np.asarray(value) for name, value in arrays.items()},
-        **metadata,
+        **{
+            **{name: metadata[name] for name in _PLAIN_FIELDS},
+            "problem": problem,
+            "phi": phi,
+            "log_likelihood": log_likelihood,
+            "key": tuple(metadata["key"]),
+            "reason": from_json(metadata["reason"]),
+            "messages": tuple(from_json(message) for message in metadata["messages"]),
+            "log_alpha": _learned(learned, "log_alpha"),
+            "relevance": _learned(learned, "relevance"),
+            "optima": optima,
+            "history": tables,
+            "details": _details(tree, metadata["details"]),
+            "failed_phi": np.asarray(tree["failures/phi"]) if failed else None,
+            "failed_errors": tuple(map(str, np.asarray(tree["failures/error"]))) if failed else (),
+        }
     )
 
 
-def _learned(node, name: str) -> np.ndarray | None:
+def _details(tree: xr.DataTree, kind: str | None) -> Any:
+    if kind is None:
+        return None
+    arrays = tree["details"].data_vars
+    return Details.kinds[kind].from_arrays({str(n): np.asarray(v) for n, v in arrays.items()})
+
+
+def _learned(node: xr.DataTree | None, name: str) -> np.ndarray | None:
     return np.asarray(node[name]) if node is not None and name in node else None
 
 

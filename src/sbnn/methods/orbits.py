@@ -13,8 +13,8 @@ from sbnn.problems.target import Target
 
 
 @jax.jit
-def _value_and_grad(target: Target, phi):
-    def log_posterior(theta):
+def _value_and_grad(target: Target, phi: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def log_posterior(theta: jax.Array) -> jax.Array:
         return target.evaluate(theta[None])[0] + target.prior.log_density(theta)
 
     return jax.value_and_grad(log_posterior)(phi)
@@ -24,14 +24,13 @@ def _value_and_grad(target: Target, phi):
 def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
     """Climb from the best draws to local maxima; merge those of one orbit; assign draws to images.
 
-    A maximum has climbed far enough when its gradient is small on the scale of the draws; one
-    that ends on the edge of a uniform box is a maximum of the posterior too and is kept.
+    Maxima on the edge of a uniform box are kept.
     """
     problem: Problem = result.problem  # type: ignore[assignment]
     if problem.black_box:
         raise ValueError(
             "Climbing to modes needs gradients, and this log-likelihood is a black box. Write it "
-            "with jax.numpy, or look at `result.draws()`."
+            "with jax.numpy, or use `result.draws()`."
         )
     target = problem.target()
     symmetry = problem.symmetry
@@ -66,7 +65,7 @@ def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
 def _climb(problem: Problem, target: Target, start: np.ndarray) -> tuple[float, np.ndarray]:
     support = [p.support for p in problem.priors]
 
-    def objective(theta):
+    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = _value_and_grad(target, theta)
         if not np.isfinite(value):
             return 1e300, np.zeros_like(theta)

@@ -1,8 +1,7 @@
-"""Results: what every method returns; summaries, predictions, the ArviZ tree, files."""
+"""`Result`: what every method returns, with summaries and predictions."""
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,14 +10,16 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
-from sbnn._core.netcdf import FORMAT, write_tree
+from sbnn._core.messages import Message
 from sbnn._core.text import decimals_of
+from sbnn.methods.details import HierarchicalDetails, LaplaceDetails, NsblDetails
 from sbnn.problems.network import check_inputs, push_forward
 from sbnn.problems.network_regression import NetworkProblem
 from sbnn.problems.problem import Problem
 
 if TYPE_CHECKING:
     import xarray as xr
+    from numpy.typing import ArrayLike
 
     from sbnn.evidence.relevance import Pruned
 
@@ -32,37 +33,62 @@ class Orbit(NamedTuple):
     masses: np.ndarray  # fraction of the posterior draws nearest to each image
 
 
+def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """Values of the ARD parameters at full length, NaN where the prior is known."""
+    out = np.full(problem.n_parameters, np.nan)
+    out[problem.ard] = values
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Posterior draws with the evidence, and how they came about.
+    """Posterior draws with the evidence, and a record of the run.
 
     Attributes
     ----------
     method : str
-    problem : Problem
+    problem : Problem or None
         None after loading a problem whose function is not stored; see `sbnn.load`.
     phi : ndarray, shape (n_draws, n_parameters)
         Equally weighted posterior draws.
     log_likelihood : ndarray, shape (n_draws,)
     log_evidence, log_evidence_error : float
         The log evidence, normalised over the data, and its standard error.
-    log_alpha, relevance : ndarray or None
-        Per parameter (NaN where the prior is known): log α at the optimum and γ in [0, 1].
-    verified : bool or None
-        Whether the exact evidence at α* agrees with the method's own; None where nothing is to
-        be verified.
-    evidence_gap : float or None
-        The estimate carried along by the search minus the exact one, at the final α.
-    optima : DataFrame or None
-    history : dict of DataFrame
-        Records of the run, by name ("stages", "newton", "refine", …).
-    arrays : dict of ndarray
-        Further arrays of the method (draws of log α, the mixture, …).
+    n_evaluations : int
+        Evaluations of the log-likelihood.
+    seconds : float
+        Duration, including that of interrupted runs that were continued.
+    converged : bool
+    reason : Message
+        How the run ended; `str(result.reason)` is a phrase.
+    key : tuple of int
     settings : dict
-        What the method was called with.
+        The arguments of the method.
     n_rejected, n_failed : int
         Evaluations at which the likelihood was zero or not a number; of a black box, those that
         raised an error or killed their worker (see `failures`).
+    log_alpha, relevance : ndarray, shape (n_parameters,), or None
+        log α at the optimum and γ in [0, 1]; NaN where the prior is known.
+    verified : bool or None
+        Whether the exact evidence at α* agrees with the estimate; None where there is nothing to
+        verify.
+    evidence_gap : float or None
+        The estimated minus the exact log evidence at the final α.
+    optima : DataFrame or None
+        The optima found, best first.
+    messages : tuple of Message
+        What the user should know; `str(message)` is a sentence. Those about convergence and
+        failures are issued as warnings too.
+    history : dict of DataFrame
+        Records of the run by name ("stages", "newton", "refine").
+    details : NsblDetails, HierarchicalDetails, LaplaceDetails or None
+        What the method reports beyond this.
+    failed_phi, failed_errors : ndarray, shape (n, n_parameters), and tuple of str
+        See `failures`.
+    description : dict
+        The problem in words and numbers, as stored in files.
+    version : str
+        Of sbnn.
     """
 
     method: str
@@ -74,7 +100,7 @@ class Result:
     n_evaluations: int
     seconds: float
     converged: bool
-    reason: str
+    reason: Message
     key: tuple[int, ...]
     settings: dict[str, Any]
     n_rejected: int = 0
@@ -84,9 +110,11 @@ class Result:
     verified: bool | None = None
     evidence_gap: float | None = None
     optima: pd.DataFrame | None = None
-    messages: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
     history: dict[str, pd.DataFrame] = field(default_factory=dict)
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    details: NsblDetails | HierarchicalDetails | LaplaceDetails | None = None
+    failed_phi: np.ndarray | None = None
+    failed_errors: tuple[str, ...] = ()
     description: dict[str, Any] = field(default_factory=dict)
     version: str = __version__
 
@@ -102,14 +130,17 @@ class Result:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
         return tuple(self.description["names"])
 
     @property
     def labels(self) -> tuple[str, ...]:
+        """Labels of the parameters for figures."""
         return tuple(self.description["labels"])
 
     @property
     def network_problem(self) -> NetworkProblem:
+        """The problem, if it is that of a network; a TypeError otherwise."""
         if not isinstance(self.problem, NetworkProblem):
             raise TypeError(
                 "Predictions need a network problem; this result is of a model of your own. Apply "
@@ -118,9 +149,17 @@ class Result:
         return self.problem
 
     def draws(self, n: int | None = None, seed: int = 0) -> np.ndarray:
-        """n posterior draws of φ (all of them when n is None), shape (n, n_parameters).
+        """Posterior draws of φ.
 
-        Without replacement while there are enough particles, in random order.
+        Parameters
+        ----------
+        n : int, optional
+            How many, in random order; without replacement while there are enough. All if None.
+        seed : int
+
+        Returns
+        -------
+        ndarray, shape (n, n_parameters)
         """
         if n is None:
             return self.phi
@@ -132,26 +171,54 @@ class Result:
         rng = np.random.default_rng([seed, 11])
         return rng.choice(len(self.phi), size=n, replace=n > len(self.phi))
 
-    def push_forward(self, x, n: int = 1000, seed: int = 0) -> np.ndarray:
-        """n draws of the network's output at x: parameter uncertainty only.
+    def push_forward(self, x: ArrayLike, n: int = 1000, seed: int = 0) -> np.ndarray:
+        """Draws of the network's output at x: parameter uncertainty without noise.
 
-        Shape (n, m), or (n, m, n_outputs) for several outputs.
+        Parameters
+        ----------
+        x : array, shape (m, n_inputs)
+        n : int
+        seed : int
+
+        Returns
+        -------
+        ndarray, shape (n, m), or (n, m, n_outputs) for several outputs
         """
         problem = self.network_problem
         x = check_inputs(problem.network, x)
         values = push_forward(problem.network, self.draws(n, seed), x)
         return values[..., 0] if problem.network.n_outputs == 1 else values
 
-    def predictive(self, x, n: int = 1000, seed: int = 0) -> np.ndarray:
-        """n draws of new observations at x: parameter uncertainty and noise."""
+    def predictive(self, x: ArrayLike, n: int = 1000, seed: int = 0) -> np.ndarray:
+        """Draws of new observations at x: parameter uncertainty and noise.
+
+        Parameters
+        ----------
+        x : array, shape (m, n_inputs)
+        n : int
+        seed : int
+
+        Returns
+        -------
+        ndarray, shape (n, m), or (n, m, n_outputs) for several outputs
+        """
         problem = self.network_problem
         phi = self.draws(n, seed)
         values = push_forward(problem.network, phi, check_inputs(problem.network, x))
         draws = problem.observe(np.random.default_rng([seed, 12]), phi, values)
         return draws[..., 0] if draws.shape[-1] == 1 else draws
 
-    def predict(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of new observations at x (noise included)."""
+    def predict(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of new observations at x, noise included.
+
+        Parameters
+        ----------
+        x : array, shape (m, n_inputs)
+
+        Returns
+        -------
+        mean, std : ndarray, shape (m,), or (m, n_outputs) for several outputs
+        """
         problem = self.network_problem
         values = push_forward(problem.network, self.phi, check_inputs(problem.network, x))
         centre, noise = problem.centre_and_noise(self.phi, values)
@@ -160,7 +227,13 @@ class Result:
         return (mean[:, 0], std[:, 0]) if mean.shape[-1] == 1 else (mean, std)
 
     def summary(self) -> pd.DataFrame:
-        """One row per parameter: mean, std, 2.5 %, 50 %, 97.5 % and, where learned, log α and γ."""
+        """Posterior summaries of the parameters.
+
+        Returns
+        -------
+        DataFrame
+            One row per parameter: mean, std, 2.5 %, 50 %, 97.5 % and, where learned, log α and γ.
+        """
         low, median, high = np.quantile(self.phi, [0.025, 0.5, 0.975], axis=0)
         table = pd.DataFrame(
             {
@@ -179,15 +252,35 @@ class Result:
         return table
 
     def neuron_relevance(self) -> list[np.ndarray]:
-        """Relevance of the hidden neurons, one array per hidden layer."""
+        """Relevance of the hidden neurons.
+
+        Returns
+        -------
+        list of ndarray
+            One array per hidden layer.
+        """
         from sbnn.evidence.relevance import neuron_relevance
 
         return neuron_relevance(self.network_problem.network, self._relevance())
 
     def prune(self, threshold: float = 0.1) -> Pruned:
-        """Name what is irrelevant (γ < threshold), set it to zero, drop the neurons it leaves idle.
+        """Set irrelevant parameters to zero and drop the neurons that this disconnects.
 
-        Everything irrelevant is a valid answer: the network is then its output bias.
+        If everything is irrelevant, the network is its output bias.
+
+        Parameters
+        ----------
+        threshold : float
+            Parameters of γ below it are irrelevant.
+
+        Returns
+        -------
+        Pruned
+
+        Raises
+        ------
+        ValueError
+            If the method learns no relevance, or the problem is not known (see `sbnn.load`).
         """
         from sbnn.evidence.relevance import prune
 
@@ -201,9 +294,8 @@ class Result:
     @property
     def failures(self) -> pd.DataFrame:
         """Where a black-box function failed, at most the first 1,000 times: φ and the error."""
-        phi = self.arrays.get("failed_phi", np.zeros((0, len(self.names))))
-        table = pd.DataFrame(phi, columns=list(self.names))
-        return table.assign(error=self.history["failures"]["error"] if len(phi) else [])
+        phi = np.zeros((0, len(self.names))) if self.failed_phi is None else self.failed_phi
+        return pd.DataFrame(phi, columns=list(self.names)).assign(error=list(self.failed_errors))
 
     def _relevance(self) -> np.ndarray:
         if self.relevance is None:
@@ -211,7 +303,23 @@ class Result:
         return self.relevance
 
     def modes(self, n_starts: int = 20) -> list[Orbit]:
-        """Local maxima of the posterior reached from the draws, one per orbit, best first."""
+        """Local maxima of the posterior reached from the best draws.
+
+        Parameters
+        ----------
+        n_starts : int
+            How many draws to climb from.
+
+        Returns
+        -------
+        list of Orbit
+            One per orbit of the symmetry group, best first.
+
+        Raises
+        ------
+        ValueError
+            If the problem is a black box or not known (see `sbnn.load`).
+        """
         from sbnn.methods.orbits import find_orbits
 
         if self.problem is None:
@@ -222,84 +330,47 @@ class Result:
         return find_orbits(self, n_starts)
 
     def datatree(self) -> xr.DataTree:
-        """The result as an xarray DataTree in the ArviZ schema."""
-        import xarray as xr
+        """The result as an xarray DataTree in the ArviZ schema.
 
-        draw = np.arange(len(self.phi))
-        tree: dict[str, xr.Dataset] = {
-            "posterior": xr.Dataset(
-                {"phi": (("chain", "draw", "parameter"), self.phi[None])},
-                coords={"chain": [0], "draw": draw, "parameter": list(self.names)},
-            ),
-            "sample_stats": xr.Dataset(
-                {"log_likelihood": (("chain", "draw"), self.log_likelihood[None])},
-                coords={"chain": [0], "draw": draw},
-            ),
-        }
-        learned = {
-            name: (("parameter",), value)
-            for name, value in (("log_alpha", self.log_alpha), ("relevance", self.relevance))
-            if value is not None
-        }
-        if learned:
-            tree["learned"] = xr.Dataset(learned, coords={"parameter": list(self.names)})
-        if isinstance(self.problem, NetworkProblem):
-            tree["observed_data"] = xr.Dataset({"y": (("row", "output"), self.problem.y)})
-            tree["constant_data"] = xr.Dataset({"X": (("row", "input"), self.problem.x)})
-        for name, table in {**self.history, "optima": self.optima}.items():
-            if table is not None:
-                tree[f"history/{name}"] = xr.Dataset(
-                    {c: (("step",), np.asarray(table[c])) for c in table.columns}
-                )
-        if self.arrays:
-            tree["arrays"] = xr.Dataset(
-                {
-                    name: (tuple(f"{name}_{i}" for i in range(np.ndim(value))), value)
-                    for name, value in self.arrays.items()
-                }
-            )
-        root = xr.Dataset(
-            attrs={"sbnn_format": FORMAT, "sbnn": json.dumps(self._metadata(), default=_plain)}
-        )
-        root.attrs["creation_library"] = "sbnn"
-        return xr.DataTree.from_dict({"/": root, **tree})
+        Returns
+        -------
+        DataTree
+            Groups posterior, sample_stats, learned, observed_data, constant_data, history, details.
+        """
+        from sbnn.methods.files import tree_of
 
-    def _metadata(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "log_evidence": self.log_evidence,
-            "log_evidence_error": self.log_evidence_error,
-            "n_evaluations": self.n_evaluations,
-            "seconds": self.seconds,
-            "converged": self.converged,
-            "reason": self.reason,
-            "key": list(self.key),
-            "settings": self.settings,
-            "n_rejected": self.n_rejected,
-            "n_failed": self.n_failed,
-            "verified": self.verified,
-            "evidence_gap": self.evidence_gap,
-            "messages": list(self.messages),
-            "description": self.description,
-            "version": self.version,
-        }
+        return tree_of(self)
 
-    def save(self, path: str | os.PathLike, overwrite: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write one NetCDF file, whole or not at all; `sbnn.load` reads it.
 
-        The name ends in .nc, or has no ending; another ending is refused. A file that is
-        there already is replaced only if `overwrite` says so.
+        Parameters
+        ----------
+        path : path
+            With the ending .nc or none.
+        overwrite : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
+        FileExistsError
+            If the file exists and `overwrite` is False.
         """
+        from sbnn._core.netcdf import write_tree
+
         write_tree(self.datatree(), path, overwrite)
 
     def equals(self, other: Result) -> bool:
-        """Whether two results hold the same numbers, bit by bit."""
-        mine, theirs = self.datatree(), other.datatree()
-        return self._metadata() == other._metadata() and mine.identical(theirs)
+        """Whether two results hold the same numbers, bit by bit.
 
+        Parameters
+        ----------
+        other : Result
 
-def _plain(value: Any) -> Any:
-    """NumPy's scalars and arrays as JSON knows them."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{value!r} cannot be stored in a result's settings.")
+        Returns
+        -------
+        bool
+        """
+        return bool(self.datatree().identical(other.datatree()))

@@ -1,115 +1,154 @@
-"""Methods that continue where they were interrupted: `checkpoint=DIR`."""
+"""Carry out a call of a method: its evaluator, its checkpoint, its failures and its warnings."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import functools
 import importlib.metadata
-import inspect
 import os
 import platform
-import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 
 from sbnn import __version__
-from sbnn._core.keys import as_key, key_data
+from sbnn._core.keys import Key, as_key, key_data
+from sbnn._core.messages import FunctionFailed, warn
 from sbnn.methods.files import load_result
 from sbnn.methods.result import Result
 from sbnn.priors import Hyperprior
 from sbnn.problems.fingerprints import problem_identity, value_hash
 from sbnn.problems.problem import Problem
 from sbnn.sampling.checkpoints import Folder, FolderCheckpoint
+from sbnn.sampling.evaluator import Evaluator, Executor, check_policy
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 
-F = TypeVar("F", bound=Callable[..., Result])
-
-# How something is run or shown, which no number of the result depends on.
-_MANNERS = ("progress", "checkpoint", "executor")
+CheckpointPath = str | os.PathLike[str] | None
 # What the numbers come from: other versions may round differently.
-_LIBRARIES = ("jax", "jaxlib", "blackjax", "numpy", "scipy", "scikit-learn")
+LIBRARIES = ("jax", "jaxlib", "blackjax", "numpy", "scipy", "scikit-learn")
 
 
-def convergence_warning() -> type[Warning]:
-    """scikit-learn's ConvergenceWarning, imported when it is needed: that takes half a second."""
-    from sklearn.exceptions import ConvergenceWarning
+@dataclass(frozen=True)
+class Call:
+    """A call of a method: everything that its numbers depend on."""
 
-    return ConvergenceWarning
+    method: str
+    problem: Problem
+    key: Key
+    settings: Mapping[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """The call as JSON; a checkpoint continues only the same one."""
+        key = as_key(self.key)
+        libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+        libraries["python"] = ".".join(platform.python_version_tuple()[:2])
+        return {
+            "method": self.method,
+            "version": __version__,
+            "libraries": libraries,
+            "backend": f"{jax.default_backend()}, {platform.machine()}",
+            "key": [str(jax.random.key_impl(key)), *(int(word) for word in key_data(key).ravel())],
+            "settings": {name: _plain(value) for name, value in self.settings.items()},
+            "problem": problem_identity(self.problem),
+        }
 
 
-# Beginnings of the messages that are warnings too.
-_WARNED: dict[str, Callable[[], type[Warning]]] = {
-    "The sampler got stuck": convergence_warning,
-    "Not verified": convergence_warning,
-    "The function failed": lambda: RuntimeWarning,
-}
+@dataclass(frozen=True)
+class Resources:
+    """What a method works with while it runs.
 
-
-def resumable(method: F) -> F:
-    """Give a method its `checkpoint`: a directory from which the same call continues.
-
-    The method receives a `Checkpoint` in its place. A finished result is kept in the directory,
-    and the same call returns it.
+    Attributes
+    ----------
+    evaluate : Evaluator or None
+        Evaluates a black-box function; None where JAX compiles the problem.
+    checkpoint : Checkpoint
+        Keeps the state of the computation.
     """
-    signature = inspect.signature(method)
 
-    @functools.wraps(method)
-    def wrapper(*args, **kwargs):
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given, problem = bound.arguments["checkpoint"], bound.arguments["problem"]
-        if given is None or isinstance(given, Checkpoint) or not isinstance(problem, Problem):
-            bound.arguments["checkpoint"] = NO_CHECKPOINT if given is None else given
-            return method(*bound.args, **bound.kwargs)
-        if not isinstance(given, str | os.PathLike):
-            raise TypeError(f"`checkpoint` must be the path of a directory; got {given!r}.")
-        folder = Folder(given, _call(method.__name__, bound.arguments))
-        try:
-            path = folder.finished()
-            if path is not None:
-                return _finished(load_result(path), problem)
-            bound.arguments["checkpoint"] = FolderCheckpoint(folder)
-            result = method(*bound.args, **bound.kwargs)
-            result = dataclasses.replace(result, seconds=folder.seconds)
-            folder.finish(lambda path: result.save(path, overwrite=True))
-            return result
-        finally:
-            folder.close()
+    evaluate: Evaluator | None = None
+    checkpoint: Checkpoint = NO_CHECKPOINT
 
-    return wrapper  # type: ignore[return-value]
+    def part(self, name: str) -> Resources:
+        """The same for a part of the computation."""
+        return Resources(self.evaluate, self.checkpoint.part(name))
 
 
-def _finished(result: Result, problem: Problem) -> Result:
-    for message in result.messages:
-        for beginning, category in _WARNED.items():
-            if message.startswith(beginning):
-                warnings.warn(message, category(), stacklevel=4)
-    return dataclasses.replace(result, problem=problem)
+def carry_out(
+    call: Call,
+    compute: Callable[[Resources], Result],
+    *,
+    executor: Executor,
+    on_failure: str,
+    checkpoint: CheckpointPath,
+) -> Result:
+    """Compute a result, or continue where an interrupted call stopped, or return the stored one.
+
+    Issues the warnings among the result's messages, at each call.
+    """
+    check_policy(on_failure)
+
+    def compute_with(kept: Checkpoint) -> Result:
+        with _open_evaluator(call.problem, executor, on_failure) as evaluator:
+            if evaluator is None:
+                return compute(Resources(None, kept))
+            kept.accompany(evaluator)
+            return _with_failures(compute(Resources(evaluator, kept)), evaluator)
+
+    if checkpoint is None:
+        result = compute_with(NO_CHECKPOINT)
+    else:
+        with _open_folder(checkpoint, call) as folder:
+            stored = folder.finished()
+            if stored is not None:
+                result = dataclasses.replace(load_result(stored), problem=call.problem)
+            else:
+                result = compute_with(FolderCheckpoint(folder))
+                result = dataclasses.replace(result, seconds=folder.seconds)
+                folder.finish(lambda path: result.save(path, overwrite=True))
+    warn(result.messages, stacklevel=4)  # points at the caller of the public function
+    return result
 
 
-def _call(method: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a call computes: all that its numbers depend on."""
-    settings = {k: v for k, v in arguments.items() if k not in (*_MANNERS, "problem", "key")}
-    key = as_key(arguments["key"])
-    libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
-    libraries["python"] = ".".join(platform.python_version_tuple()[:2])
-    return {
-        "method": method,
-        "version": __version__,
-        "libraries": libraries,
-        "backend": f"{jax.default_backend()}, {platform.machine()}",
-        "key": [str(jax.random.key_impl(key)), *(int(word) for word in key_data(key).ravel())],
-        "settings": {name: _setting(name, value) for name, value in settings.items()},
-        "problem": problem_identity(arguments["problem"]),
-    }
+def _open_evaluator(
+    problem: Problem, executor: Executor, on_failure: str
+) -> contextlib.AbstractContextManager[Evaluator | None]:
+    if problem.black_box or executor is not None:
+        return Evaluator(problem, executor, on_failure)
+    return contextlib.nullcontext()
 
 
-def _setting(name: str, value: Any) -> Any:
-    if name == "hyperprior":
-        value = value or Hyperprior()
+def _open_folder(path: Any, call: Call) -> contextlib.closing[Folder]:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"`checkpoint` must be the path of a directory; got {path!r}.")
+    return contextlib.closing(Folder(path, call.identity()))
+
+
+def _with_failures(result: Result, evaluator: Evaluator) -> Result:
+    """The result with the failures of a black-box function: count, points, errors, message."""
+    if not evaluator.n_failed:
+        return result
+    first = evaluator.failures[0]
+    message = FunctionFailed(
+        evaluator.n_failed,
+        tuple(evaluator.problem.names),
+        tuple(float(value) for value in first.theta),
+        first.error,
+    )
+    return dataclasses.replace(
+        result,
+        n_failed=evaluator.n_failed,
+        messages=(*result.messages, message),
+        failed_phi=np.array([failure.theta for failure in evaluator.failures]),
+        failed_errors=tuple(failure.error for failure in evaluator.failures),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can store it; other objects by a hash of what they hold."""
+    if isinstance(value, Hyperprior):
         return {"shape": float(value.shape), "rate": float(value.rate)}
     if isinstance(value, np.generic):
         value = value.item()

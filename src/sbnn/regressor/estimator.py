@@ -13,17 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_info
 
+from sbnn._core.messages import Message, MethodChosen, MethodRequested, warn
 from sbnn.evidence.laplace.fit import Options, fit
 from sbnn.evidence.laplace.mixture import Trial, moments, quantiles
 from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.regressor.architectures import families
 from sbnn.regressor.posteriors import DrawsPosterior, LaplacePosterior, Posterior
 from sbnn.regressor.scaling import Scaling
 from sbnn.tables.column_checks import check_numbers
 
-SAMPLING = ("nsbl", "standard", "hierarchical")
-METHODS = ("auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace")
 MAX_SAMPLED = 30  # parameters up to which sampling is feasible
 
 
@@ -61,7 +61,9 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    method_used_, method_reason_ : str
+    method_used_ : str
+    method_reason_ : Message
+        Why; `str(model.method_reason_)` is a phrase.
     network_ : Network
         That of the best optimum.
     relevance_, log_alpha_ : ndarray, shape (n_parameters,)
@@ -81,8 +83,9 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     trials_ : DataFrame
         The families of hidden widths that were tried and the best log evidence each had reached
         when one of them was chosen, for y in its own units.
-    messages_ : list of str
-        What the reader of the results should know, such as optima that have not converged.
+    messages_ : list of Message
+        What the user should know, such as optima that have not converged; `str(message)` is a
+        sentence. `fit` issues those about convergence as warnings too.
     result_ : Result
         What the sampling method returned, for standardised X and y (not kept by pickle and `save`).
 
@@ -146,6 +149,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.log_evidence_ = value - self._log_units(len(y))
         self._set_learned()
         self._set_feature_relevance(x_t, seed)
+        warn(self.messages_)
         return self
 
     def _fit_laplace(self, x_t, y_t, variance, architectures, seed) -> float:
@@ -176,7 +180,6 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return float(mixture.optima[0].log_evidence)
 
     def _fit_sampling(self, x_t, y_t, variance, architectures, seed) -> float:
-        from sbnn.methods import sampled as methods
         from sbnn.problems import network_regression as regression
 
         network = regression.network_problem(
@@ -186,7 +189,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             activation=self._activation,
             noise_std=None if variance is None else np.sqrt(variance),
         )
-        run = getattr(methods, self.method_used_)
+        run = METHODS[self.method_used_].load()
         self.result_ = result = run(network, key=seed, **(self.method_options or {}))
         d = network.network.n_parameters
         unknown = np.full(d, np.nan)
@@ -230,8 +233,8 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return "sigmoid" if self.activation == "logistic" else self.activation
 
     def _check_options(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"`method` must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        if self.method not in CHOICES:
+            raise ValueError(f"`method` must be one of {', '.join(CHOICES)}; got {self.method!r}.")
         if self._activation not in ACTIVATIONS:
             known = ", ".join((*ACTIVATIONS, "logistic"))
             raise ValueError(f"`activation` must be one of {known}; got {self.activation!r}.")
@@ -251,7 +254,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"`noise_std` must be finite and above zero; got {self.noise_std!r}.")
         return np.broadcast_to(noise.ravel(), (self.n_outputs_,))
 
-    def _choose(self, architectures) -> tuple[str, str]:
+    def _choose(self, architectures) -> tuple[str, Message]:
         """The method and the reason for it."""
         if self.method != "auto":
             if self.method in SAMPLING and len(architectures[0]) > 1:
@@ -259,8 +262,8 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     f"method={self.method!r} takes one architecture; got {len(architectures[0])}. "
                     "Give one tuple, or use method='laplace_nsbl'."
                 )
-            return self.method, "asked for"
-        return "laplace_nsbl", "needs no sampling; method='nsbl' samples small networks, verified"
+            return self.method, MethodRequested()
+        return AUTO, MethodChosen()
 
     def _n_threads(self) -> int:
         if self.n_jobs is None or self.n_jobs == -1:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
+from sbnn._core.messages import from_json
 from sbnn._core.netcdf import FORMAT, write_tree
 from sbnn.evidence.laplace.mixture import Trial
 from sbnn.regressor.estimator import SparseBNNRegressor
@@ -41,7 +42,7 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
         "flat": estimator._flat,
         "feature_names": None if names is None else [str(n) for n in names],
         "method_used": estimator.method_used_,
-        "method_reason": estimator.method_reason_,
+        "method_reason": estimator.method_reason_.as_json(),
         "log_evidence": estimator.log_evidence_,
         "trials": estimator.trials_.to_dict("list"),
     }
@@ -64,7 +65,7 @@ def from_parts(arrays, metadata, posterior: Posterior | None = None) -> SparseBN
     if metadata["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(metadata["feature_names"], dtype=object)
     estimator.method_used_ = metadata["method_used"]
-    estimator.method_reason_ = metadata["method_reason"]
+    estimator.method_reason_ = from_json(metadata["method_reason"])
     estimator.log_evidence_ = metadata["log_evidence"]
     trials = metadata.get("trials", {})
     families = [tuple(map(tuple, family)) for family in trials.get(Trial._fields[0], [])]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sbnn._core.messages import Message, OptimaNotConverged
 from sbnn.evidence.laplace.layout import Array, Layout, input_gradient, n_parameters
 from sbnn.evidence.laplace.mixture import (
     SparseMixture,
@@ -147,22 +148,15 @@ class LaplacePosterior:
         weights = np.repeat(own if own.any() else self.shares.mean(axis=1), n_draws)
         return mean, np.sqrt(np.average((np.array(draws) - mean) ** 2, axis=0, weights=weights))
 
-    def messages(self) -> list[str]:
+    def messages(self) -> list[Message]:
         optima = self.mixture.optima
         late = [o for o in optima if not o.converged]
         if not late:
             return []
         longest = max(o.iterations for o in late)
-        moved = max((abs(o.history[-1] - o.history[-11]) for o in late if len(o.history) > 10),
-                    default=np.inf)  # fmt: skip
-        rough = "" if moved <= 1 else " Evidence and pruning are rough."
-        most = f"up to {moved:.1f}" if moved >= 0.1 else "less than 0.1"
-        change = "changed" + (f" by {most} nat in the last ten" if moved < np.inf else "")
-        return [
-            f"{len(late)} of {len(optima)} optima had not converged after {longest} iterations: "
-            f"their log evidence still {change}, and more of their weights may be pruned.{rough} "
-            "method_options={'iterations': 500} lets them go on, at the cost of time."
-        ]
+        changes = [abs(o.history[-1] - o.history[-11]) for o in late if len(o.history) > 10]
+        change = float(max(changes)) if changes else None
+        return [OptimaNotConverged(len(late), len(optima), longest, change)]
 
     def compact(self, x_t: Array) -> LaplacePosterior:
         """Every optimum in the smallest network that holds the weights it needs.
@@ -299,7 +293,7 @@ class DrawsPosterior:
             }
         )
 
-    def messages(self) -> list[str]:
+    def messages(self) -> list[Message]:
         return []
 
     def components(self, x_t: Array, noise: bool = True) -> tuple[Array, Array, Array]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sbnn._core.messages import for_command_line
 from sbnn._core.text import number
 from sbnn.reports.fit import Fit
-from sbnn.reports.glossary import FINE, for_the_command_line
 from sbnn.tables.column_checks import (
     about_repeated_columns,
     about_row_numbers,
@@ -21,18 +21,16 @@ FAR = 6.0
 def cautions(fitted: Fit) -> list[str]:
     """Sentences about the table, the targets, the intervals and the method."""
     run = fitted.record.get("run", {})
-    # A method both warns and keeps the message in its result, with the reason inside.
-    told = for_the_command_line(
-        [*fitted.model.messages_, *run.get("messages", []), *fitted.record.get("warnings", [])]
-    )
     out = [*_table(fitted), *_targets(fitted)]
-    if run and not run["converged"]:
-        (reason,) = for_the_command_line([run["reason"]])
-        if reason != FINE and not any(reason in text for text in told):
-            out.append(
-                f"The sampler's last run moved slowly: {reason}. Errors may be larger than stated."
-            )
-    return list(dict.fromkeys([*out, *told]))
+    if run.get("slow"):
+        out.append(
+            f"The last run of the sampler mixed slowly: {run['reason']}. Errors may be larger "
+            "than stated."
+        )
+    # A method both warns and keeps the message in its result.
+    out += for_command_line(fitted.model.messages_)
+    out += [*run.get("messages", []), *fitted.record.get("warnings", [])]
+    return list(dict.fromkeys(out))
 
 
 def _table(fitted: Fit) -> list[str]:

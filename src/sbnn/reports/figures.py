@@ -12,9 +12,10 @@ import pandas as pd
 from scipy.stats import binom
 
 from sbnn.evidence.laplace.mixture import moments, quantiles
+from sbnn.methods.registry import colour_of
 from sbnn.regressor.posteriors import LaplacePosterior
 from sbnn.reports.fit import Fit
-from sbnn.reports.plots import BEFORE, COLOURS, DATA, TRUTH, _figure, plot_pairs
+from sbnn.reports.plots import BEFORE, DATA, TRUTH, _figure, plot_pairs
 
 N_INPUTS_SHOWN = 9
 N_PAIRS = 5
@@ -39,7 +40,7 @@ def short(name: str, length: int = 28) -> str:
 
 
 def colour(fitted: Fit) -> str:
-    return COLOURS.get(fitted.model.method_used_, "#0072B2")
+    return colour_of(fitted.model.method_used_)
 
 
 def embed(figure, title: str, caption: str, dpi: int = 110) -> Shown:

@@ -15,13 +15,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
 from sbnn import __version__
 from sbnn._core.atomic import write_text
+from sbnn._core.messages import SamplingFinished, SearchEnded, for_command_line
 from sbnn._core.text import duration
 from sbnn.io import load as load_model
-from sbnn.regressor.estimator import SAMPLING, SparseBNNRegressor
-from sbnn.reports.glossary import for_the_command_line
+from sbnn.methods.registry import SAMPLING
+from sbnn.methods.result import Result
+from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.reports.output_paths import DATA, FIT, HELD_OUT, MODEL
 from sbnn.reports.validation import HeldOut, for_users, held_out
 from sbnn.tables.header import TableError
@@ -40,7 +43,7 @@ HELD_OUT_COLUMNS = {
 }
 # Columns of the tables of a run that are log evidences, but for a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
-FORMAT = 4
+FORMAT = 5
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
 
@@ -94,7 +97,10 @@ def fit(
         model.fit(x, flat)
         model.set_params(method_options=None)
         seconds = time.perf_counter() - started
-        step(f"fitted by {model.method_used_} in {duration(seconds)}")
+    step(f"fitted by {model.method_used_} in {duration(seconds)}")
+    with warnings.catch_warnings(record=True) as caught_again:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of refits: the scores show it
         scored = held_out(
             model,
             lambda: SparseBNNRegressor(**options),
@@ -104,7 +110,7 @@ def fit(
             on_fold,
         )
     took = {"seconds": seconds, "seconds_unseen": time.perf_counter() - started - seconds}
-    messages = for_the_command_line([*for_users(caught), *model.messages_])
+    messages = for_users([*caught, *caught_again])
     out = Fit(model, list(features), list(targets), data, scored)
     out.record = _record(out, options, source, command, took, messages)
     return out
@@ -122,10 +128,11 @@ def _record(fitted: Fit, options, source, command, took, messages) -> dict[str, 
             "evidence_gap": result.evidence_gap,
             "log_evidence_error": result.log_evidence_error,
             "converged": bool(result.converged),
-            "reason": "".join(for_the_command_line([result.reason])),
+            "reason": result.reason.for_command_line(),
+            "slow": _slow(result),
             "n_evaluations": int(result.n_evaluations),
             "n_rejected": int(result.n_rejected),
-            "messages": for_the_command_line(result.messages),
+            "messages": for_command_line(result.messages),
             "stages": _records(result.history.get("stages")),
             "newton": _records(result.history.get("newton"), units),
             "refine": _records(result.history.get("refine"), units),
@@ -147,7 +154,7 @@ def _record(fitted: Fit, options, source, command, took, messages) -> dict[str, 
         "targets": fitted.targets,
         "options": _plain(options),
         "method": model.method_used_,
-        "method_reason": "".join(for_the_command_line([model.method_reason_])),
+        "method_reason": model.method_reason_.for_command_line(),
         **took,
         "log_evidence": model.log_evidence_,
         "noise_std": np.atleast_1d(model.noise_std_).tolist(),
@@ -162,6 +169,13 @@ def _record(fitted: Fit, options, source, command, took, messages) -> dict[str, 
         "warnings": messages,
         "run": run,
     }
+
+
+def _slow(result: Result) -> bool:
+    """Whether the last run of the sampler mixed slowly and no message says so."""
+    ended = result.reason.exact if isinstance(result.reason, SearchEnded) else result.reason
+    said = any(getattr(message, "outcome", None) == ended for message in result.messages)
+    return not isinstance(ended, SamplingFinished) and not said
 
 
 def _records(table: pd.DataFrame | None, units: float = 0.0) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from sbnn._core.text import (
     with_error,
     words,
 )
+from sbnn.methods.registry import title_of
 from sbnn.regressor.posteriors import LaplacePosterior
 from sbnn.reports import figures
 from sbnn.reports import network_graph as graphs
@@ -31,7 +32,6 @@ from sbnn.reports.cautions import cautions, noise_text
 from sbnn.reports.fit import Fit
 from sbnn.reports.glossary import GLOSSARY
 from sbnn.reports.output_paths import REPORT
-from sbnn.reports.plots import TITLES
 
 # Shares of the prediction's sensitivity, of squared slopes: an input of 1 % moves the prediction a
 # tenth as much as all together do. Below the second one an input is called without influence.
@@ -68,7 +68,7 @@ def render(fitted: Fit) -> str:
     return environment.get_template("fit.html").render(
         fit=fitted,
         record=fitted.record,
-        method=TITLES.get(model.method_used_, model.method_used_),
+        method=title_of(model.method_used_),
         sentences=verdict(fitted),
         warnings=cautions(fitted),
         scores=_scores(fitted),

@@ -9,24 +9,10 @@ import numpy as np
 
 from sbnn._core.extras import require
 from sbnn.evidence.closed_form import Mixture, log_evidence
+from sbnn.methods.registry import colour_of, title_of
 from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
 
-# One colour per method everywhere; Okabe & Ito's palette, distinguishable for colour-blind readers.
-COLOURS = {
-    "standard": "#E69F00",
-    "nsbl": "#0072B2",
-    "hierarchical": "#009E73",
-    "laplace": "#D55E00",
-    "laplace_nsbl": "#CC79A7",
-}
-TITLES = {
-    "standard": "Standard Bayes",
-    "nsbl": "NSBL",
-    "hierarchical": "Hierarchical Bayes",
-    "laplace": "Laplace",
-    "laplace_nsbl": "Laplace with NSBL",
-}
 Labels = Sequence[str] | np.ndarray
 TRUTH, DATA, BEFORE = "#111111", "#555555", "#999999"
 
@@ -65,7 +51,7 @@ def plot_predictions(
 ):
     """Push-forward draws, their mean and 95 % band, with truth and data."""
     ax = _axes(ax)
-    colour = colour or COLOURS.get(result.method, "#0072B2")
+    colour = colour or colour_of(result.method)
     draws = result.push_forward(x, n)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     for row in draws[:: max(1, len(draws) // 150)]:
@@ -76,7 +62,7 @@ def plot_predictions(
         ax.plot(x, truth(x), color=TRUTH, lw=1.2, ls="--", label="truth")
     if data is not None:
         ax.plot(*data, "o", color=DATA, ms=2.5, mfc="none", label="data")
-    ax.set(xlabel="$x$", title=title or TITLES.get(result.method, result.method))
+    ax.set(xlabel="$x$", title=title or title_of(result.method))
     return ax
 
 

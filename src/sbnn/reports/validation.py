@@ -12,11 +12,13 @@ import numpy as np
 from scipy import special
 
 from sbnn._core.extras import require
+from sbnn._core.messages import caught as message_of
 from sbnn._core.text import duration
 from sbnn.evidence.laplace.layout import n_parameters
 from sbnn.evidence.laplace.mixture import moments, quantiles
+from sbnn.methods.registry import METHODS, SAMPLING
 from sbnn.regressor.architectures import families
-from sbnn.regressor.estimator import MAX_SAMPLED, METHODS, SAMPLING, SparseBNNRegressor
+from sbnn.regressor.estimator import MAX_SAMPLED, SparseBNNRegressor
 
 # Above this many rows one held-out fifth tells the scores well enough, at a fifth of the cost.
 FEW_ROWS = 2000
@@ -156,8 +158,8 @@ def feasible(hidden: Any, n_in: int, n_out: int) -> dict[str, str]:
     size = sampled_size(hidden, n_in, n_out)
     why = f"samples, and {size} parameters are more than {MAX_SAMPLED}"
     return {
-        method: why if method in SAMPLING and size > MAX_SAMPLED else ""
-        for method in ("laplace_nsbl", "laplace", *(m for m in METHODS if m in SAMPLING))
+        name: why if method.samples and size > MAX_SAMPLED else ""
+        for name, method in METHODS.items()
     }
 
 
@@ -212,9 +214,14 @@ def compare_methods(
 
 
 def for_users(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """What warnings say, each once; those that only programmers can act on are left out."""
+    """Unique texts for the command line, without deprecation and resource warnings."""
     others = DeprecationWarning | PendingDeprecationWarning | ResourceWarning
-    return list(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, others)))
+    texts = []
+    for warning in caught:
+        if not issubclass(warning.category, others):
+            ours = message_of(warning.message)
+            texts.append(str(warning.message) if ours is None else ours.for_command_line())
+    return list(dict.fromkeys(text for text in texts if text is not None))
 
 
 def _targets(y: np.ndarray) -> np.ndarray:

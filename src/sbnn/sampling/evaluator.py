@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
 import math
 import queue
-import warnings
 from collections import deque
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from sbnn.problems.black_box import BlackBox
 from sbnn.problems.problem import Problem
 from sbnn.sampling.workers import TEND_SECONDS, WorkerDied, evaluate_rows, failed_at, make_backend
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+Executor: TypeAlias = "str | int | Client | None"
 POLICIES = ("reject", "retry", "raise")
 # Sending a task and fetching its answer takes some milliseconds: shorter ones would spend their
 # time on the way, much longer ones leave workers idle at the end (benchmarks/executors.py).
@@ -27,8 +25,8 @@ WORTH_SPLITTING = 0.01
 # The first rows of a run are evaluated ahead: they measure the duration, and if all of them fail
 # the function is at fault and the run stops before it has cost much.
 PROBE = 20
-# A batch that killed its worker is cut into so many: each death costs a start of a process, some
-# seconds, and a task only milliseconds, so few rounds count more than few tasks.
+# Parts into which a batch that killed its worker is split. Each death costs the start of a process,
+# some seconds, and a task only milliseconds, so few rounds matter more than few tasks.
 SPLIT = 8
 MAX_RECORDED = 1000
 
@@ -46,12 +44,12 @@ class Evaluator:
     problem : Problem
         With a black-box function.
     executor : None, "serial", "processes", int or distributed.Client
-        This process; as many worker processes as there are cores; so many; a Dask cluster.
+        This process; one worker process per core; this many worker processes; a Dask cluster.
     on_failure : {"retry", "reject", "raise"}
         When the function raises: evaluate the point once more and then count it as −inf; count it
-        as −inf at once; or stop. A worker that dies costs nobody a point: its batch is cut up and
-        sent again until the one vector that kills its worker, twice and the second time with
-        nothing else under way, is found. That one has failed.
+        as −inf at once; or stop. When a worker dies, its batch is split and sent again until the
+        one vector that kills its worker is found: twice, the second time with nothing else
+        running. Only that vector has failed.
 
     Attributes
     ----------
@@ -61,7 +59,9 @@ class Evaluator:
         Batches and evaluations sent to workers.
     """
 
-    def __init__(self, problem: Problem, executor: Any = None, on_failure: str = "retry"):
+    def __init__(
+        self, problem: Problem, executor: Executor = None, on_failure: str = "retry"
+    ) -> None:
         check_policy(on_failure)
         if not problem.black_box:
             raise ValueError(
@@ -178,35 +178,13 @@ class Evaluator:
         return min(n, workers) if self._seconds is None else n_tasks(n, self._seconds, workers)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: failures, and the duration that the first batch has measured."""
+        """What a checkpoint keeps: failures, and the measured duration of an evaluation."""
         failures = [[failure.theta.tolist(), failure.error] for failure in self.failures]
         return {"n_failed": self.n_failed, "failures": failures, "seconds": self._seconds}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.n_failed, self._seconds = state["n_failed"], state["seconds"]
         self.failures = [Failure(np.array(theta), error) for theta, error in state["failures"]]
-
-    def record(self, result: Any) -> Any:
-        """The result with what failed in it: count, points, errors and a message."""
-        if not self.n_failed:
-            return result
-        first = self.failures[0]
-        where = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.problem.names, first.theta))
-        text = (
-            f"The function failed in {self.n_failed} evaluations, counted as −inf (zero "
-            f"likelihood); see `result.failures`. The first: at {where}: {first.error}."
-        )
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
-        return dataclasses.replace(
-            result,
-            n_failed=self.n_failed,
-            messages=(*result.messages, text),
-            arrays={**result.arrays, "failed_phi": np.array([f.theta for f in self.failures])},
-            history={
-                **result.history,
-                "failures": pd.DataFrame({"error": [f.error for f in self.failures]}),
-            },
-        )
 
 
 def check_policy(on_failure: str) -> None:
@@ -215,38 +193,8 @@ def check_policy(on_failure: str) -> None:
 
 
 def n_tasks(n: int, seconds: float, n_workers: int) -> int:
-    """How many tasks n evaluations make: each worth sending, and as many for every worker."""
+    """Number of tasks for n evaluations: each worth sending, the same number for every worker."""
     total = n * seconds
     if total < WORTH_SPLITTING:
         return 1
     return min(n, n_workers * math.ceil(total / (TASK_SECONDS * n_workers)))
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def with_executor(method: F) -> F:
-    """Open what evaluates a black-box problem around a method, and note failures in its result.
-
-    The method finds an `Evaluator` (or None, for a problem that JAX compiles) in the place of its
-    argument `executor`. One that it is given already, by another method, is passed on.
-    """
-    signature = inspect.signature(method)
-
-    @functools.wraps(method)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = bound.arguments
-        problem, executor = given["problem"], given["executor"]
-        check_policy(given["on_failure"])
-        wanted = isinstance(problem, Problem) and (problem.black_box or executor is not None)
-        if not wanted or isinstance(executor, Evaluator):
-            return method(*bound.args, **bound.kwargs)
-        with Evaluator(problem, executor, given["on_failure"]) as evaluator:
-            given["executor"] = evaluator
-            if given.get("checkpoint") is not None:
-                given["checkpoint"].accompany(evaluator)
-            return evaluator.record(method(*bound.args, **bound.kwargs))
-
-    return wrapper  # type: ignore[return-value]

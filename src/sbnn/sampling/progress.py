@@ -13,11 +13,11 @@ from sbnn._core.extras import require
 from sbnn._core.text import duration
 from sbnn.sampling.state import Stage
 
+Progress = bool | Callable[[Stage], None]
+
 
 @contextlib.contextmanager
-def reporter(
-    progress: bool | Callable[[Stage], None], title: str
-) -> Iterator[Callable[[Stage], None] | None]:
+def reporter(progress: Progress, title: str) -> Iterator[Callable[[Stage], None] | None]:
     """A function to call with each finished stage: the user's own, a live display, or None."""
     if callable(progress):
         yield progress
@@ -27,7 +27,8 @@ def reporter(
         return
     require("cli", "A progress display", "rich")
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Display
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -39,7 +40,7 @@ def reporter(
         TextColumn("{task.fields[text]}"),
         TimeElapsedColumn(),
     ]
-    with Progress(*columns, console=console, transient=True) as display:
+    with Display(*columns, console=console, transient=True) as display:
         task = display.add_task(title, total=1.0, text="sampling the prior")
         clock = TimeLeft()
 
@@ -50,10 +51,10 @@ def reporter(
         yield on_stage
 
 
-def events(progress: bool | Callable[[Stage], None]) -> Callable[[str], None] | None:
-    """A function that tells one line per step of a longer search, or None.
+def events(progress: Progress) -> Callable[[str], None] | None:
+    """A function to call with one line of text per step of a search, or None.
 
-    A user's own `progress` hears of these steps by a method `event(text)`, if it has one.
+    Of a user's own `progress` object it is the method `event(text)`, if there is one.
     """
     if callable(progress):
         return getattr(progress, "event", None)
@@ -67,8 +68,8 @@ def events(progress: bool | Callable[[Stage], None]) -> Callable[[str], None] | 
 
 
 def fraction(beta: float) -> float:
-    """How far a run has come, from 0 to 1."""
-    # β grows about geometrically from 1e-4 or so: its logarithm tells how far the run has come.
+    """Progress of a run, from 0 to 1."""
+    # β grows about geometrically from 1e-4 or so, so its logarithm measures progress.
     return min(1.0, max(0.02, 1.0 + math.log10(max(beta, 1e-5)) / 5.0))
 
 
@@ -84,7 +85,7 @@ def _line(title: str, stage: Stage) -> str:
 
 
 class TimeLeft:
-    """Time left, from the pace of log β over the last two stages: towards the end it slows down."""
+    """Time left, from the pace of log β over the last two stages; it drops towards the end."""
 
     def __init__(self) -> None:
         self.recent: deque[tuple[float, float]] = deque(maxlen=3)
@@ -94,4 +95,4 @@ class TimeLeft:
         passed, gained = (b - a for a, b in zip(self.recent[0], self.recent[-1]))
         if gained <= 0 or beta >= 1:
             return ""
-        return f"{duration(-math.log(beta) / gained * passed)} left or more"
+        return f"at least {duration(-math.log(beta) / gained * passed)} left"

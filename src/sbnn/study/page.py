@@ -12,10 +12,10 @@ import pandas as pd
 from sbnn import __version__
 from sbnn._core.atomic import whole_file, write_bytes, write_text
 from sbnn._core.extras import require
+from sbnn.methods.details import HierarchicalDetails, LaplaceDetails, NsblDetails
+from sbnn.methods.registry import METHODS, title_of
 from sbnn.reports.plots import (
     BEFORE,
-    COLOURS,
-    TITLES,
     _figure,
     plot_data,
     plot_density_surfaces,
@@ -36,7 +36,8 @@ def figures(study: paper.Study):
     nsbl, hierarchical = results["nsbl"], results["hierarchical"]
     labels = np.array(nsbl.labels)
     network = nsbl.network_problem.network
-    colour = COLOURS
+    colour = {name: method.colour for name, method in METHODS.items()}
+    found = paper.details(nsbl, NsblDetails)
 
     figure = _figure(figsize=(6, 3.4))
     plot_data(data.x, data.y, data.truth, ax=figure.add_subplot())
@@ -73,9 +74,9 @@ def figures(study: paper.Study):
     yield "fig06_surfaces", "Posterior of the output weights", text, figure
 
     ard = nsbl.network_problem.ard
-    mixture, hyperprior = paper.mixture_of(nsbl), paper.hyperprior_of(nsbl)
+    mixture, hyperprior = found.mixture, paper.hyperprior_of(nsbl)
     # Neurons in the order of the tables, everywhere: the least relevant one second.
-    path = nsbl.arrays["newton_log_alpha"], nsbl.arrays["newton_relevance"]
+    path = found.newton_log_alpha, found.newton_relevance
     index = paper.arrangement(network, path[1][-1])
     log_alpha, gamma = path[0][:, index], path[1][:, index]
     figure = plot_evidence_surfaces(mixture, ard, hyperprior, log_alpha[-1], pairs, labels)
@@ -85,7 +86,7 @@ def figures(study: paper.Study):
     figure = plot_optimisation(nsbl.history["newton"]["objective"], log_alpha, gamma, labels)
     yield "fig08_newton", "Newton iterations", "Objective, log α and γ of the best start.", figure
 
-    after = nsbl.arrays["best_phi"][:, paper.arrangement(network, nsbl.relevance)]
+    after = found.best_phi[:, paper.arrangement(network, nsbl.relevance)]
     for number, layer in ((9, LAYER_1), (10, LAYER_2)):
         figure = plot_pairs(
             [standard[:, layer], after[:, layer]], labels[layer], ("before", "after"),
@@ -97,7 +98,7 @@ def figures(study: paper.Study):
     sparse = results["laplace_nsbl"]
     index = paper.arrangement(network, sparse.relevance)
     after = sparse.phi[:, index]
-    before = _nearest_image(results["laplace"], sparse.arrays["mode"][index])
+    before = _nearest_image(results["laplace"], paper.details(sparse, LaplaceDetails).mode[index])
     for number, layer in ((11, LAYER_1), (12, LAYER_2)):
         spread = after[:, layer].std(axis=0)
         centre = after[:, layer].mean(axis=0)
@@ -117,7 +118,7 @@ def figures(study: paper.Study):
         figure = plot_pairs([phi], labels[layer], colours=[colour["hierarchical"]], limits=limits)
         text = "Parameters, averaged over the hyperparameters."
         yield f"fig{number:02d}_hierarchical", "Hierarchical Bayes: parameters", text, figure
-    draws = hierarchical.arrays["log_alpha_draws"]
+    draws = paper.details(hierarchical, HierarchicalDetails).log_alpha_draws
     for number, layer in ((15, LAYER_2), (16, LAYER_1)):
         names = [rf"$\log\alpha$ {label}" for label in labels[layer]]
         figure = plot_pairs([draws[:, layer]], names, colours=[colour["hierarchical"]])
@@ -127,8 +128,8 @@ def figures(study: paper.Study):
     figure = _figure(figsize=(15, 3.9))
     axes = figure.subplots(1, 5, sharey=True)
     grid = np.linspace(-6, 6, 241)
-    for ax, name in zip(axes, paper.METHODS):
-        plot_predictions(results[name], grid, data.truth, (data.x, data.y), ax=ax)
+    for ax, result in zip(axes, results.values()):
+        plot_predictions(result, grid, data.truth, (data.x, data.y), ax=ax)
         ax.set_ylim(-5, 9)
     axes[0].set_ylabel("$y$")
     axes[0].legend(frameon=False, fontsize=8, loc="upper left")
@@ -146,9 +147,9 @@ def figures(study: paper.Study):
 def _nearest_image(result, mode: np.ndarray) -> np.ndarray:
     """The draws of one Laplace result, sent to the image of its mode nearest to another mode."""
     symmetry = result.network_problem.symmetry
+    own = paper.details(result, LaplaceDetails).mode
     index, sign = min(
-        symmetry.elements(),
-        key=lambda e: float(((e[1] * result.arrays["mode"][e[0]] - mode) ** 2).sum()),
+        symmetry.elements(), key=lambda e: float(((e[1] * own[e[0]] - mode) ** 2).sum())
     )
     return sign * result.phi[:, index]
 
@@ -186,8 +187,8 @@ def write_report(study: paper.Study, out: Path) -> tuple[Path, list[paper.Claim]
         settings=study.settings,
         version=__version__,
         nsbl=nsbl,
-        seconds={TITLES[m]: study.results[m].seconds for m in paper.METHODS},
-        widths={TITLES[m]: paper.widths(study.results[m]) for m in paper.METHODS},
+        seconds={title_of(name): result.seconds for name, result in study.results.items()},
+        widths={title_of(name): paper.widths(result) for name, result in study.results.items()},
     )
     report = out / "report.html"
     write_text(report, page)

@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,11 @@ from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.particle_estimates import savage_dickey
 from sbnn.evidence.relevance import neuron_relevance
 from sbnn.io import load
-from sbnn.methods import _laplace as laplace_methods
-from sbnn.methods import sampled as methods
+from sbnn.methods._hierarchical import hierarchical
+from sbnn.methods._laplace import laplace, laplace_nsbl
+from sbnn.methods._nsbl import nsbl
+from sbnn.methods._standard import standard
+from sbnn.methods.details import Details, LaplaceDetails, NsblDetails
 from sbnn.methods.result import Orbit, Result
 from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
@@ -27,8 +30,8 @@ from sbnn.problems.network_regression import NetworkProblem, network_problem
 from sbnn.sampling.checkpoints import CheckpointError
 from sbnn.scores import coverage, crps_draws, nlpd, rmse
 
+D = TypeVar("D", bound=Details)
 NOISE_STD = 0.5
-METHODS = ("standard", "nsbl", "hierarchical", "laplace", "laplace_nsbl")
 POINTS = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])
 
 # The study's published numbers. Table 1: log α and γ, in the order of φ.
@@ -113,12 +116,12 @@ def run(
     data, two, three = problems(seed)
     n = settings.n_particles
     parts: dict[str, Callable[[Path], Result]] = {
-        "standard_121": lambda c: methods.standard(two, key=1, n_particles=n, checkpoint=c),
-        "standard": lambda c: methods.standard(three, key=0, n_particles=n, checkpoint=c),
-        "nsbl": lambda c: methods.nsbl(three, key=0, n_particles=n, checkpoint=c),
-        "hierarchical": lambda c: methods.hierarchical(three, key=0, n_particles=n, checkpoint=c),
-        "laplace": lambda c: laplace_methods.laplace(three, key=0, n_particles=n),
-        "laplace_nsbl": lambda c: laplace_methods.laplace_nsbl(three, key=0, n_particles=n),
+        "standard_121": lambda c: standard(two, key=1, n_particles=n, checkpoint=c),
+        "standard": lambda c: standard(three, key=0, n_particles=n, checkpoint=c),
+        "nsbl": lambda c: nsbl(three, key=0, n_particles=n, checkpoint=c),
+        "hierarchical": lambda c: hierarchical(three, key=0, n_particles=n, checkpoint=c),
+        "laplace": lambda c: laplace(three, key=0, n_particles=n),
+        "laplace_nsbl": lambda c: laplace_nsbl(three, key=0, n_particles=n),
     }
     done: dict[str, Result] = {}
     for index, (name, compute) in enumerate(parts.items(), start=1):
@@ -205,23 +208,23 @@ def table_2(study: Study) -> pd.DataFrame:
     index = arrangement(result.network_problem.network, result.relevance)
     assert result.log_alpha is not None
     assert result.relevance is not None
-    precision = result.arrays["precision"]
-    values, vectors = np.linalg.eigh(precision)
+    found = details(result, LaplaceDetails)
+    values, vectors = np.linalg.eigh(found.precision)
     null = values < 1e-6 * values.max()
     inverse = (vectors[:, ~null] / values[~null]) @ vectors[:, ~null].T
     # A parameter that reaches into the null space has no variance of its own.
     loose = (vectors[:, null] ** 2).sum(axis=1) > 1e-6
     variance = np.where(loose, np.nan, np.diag(inverse))
-    gradient = np.exp(result.log_alpha) * result.arrays["mode"]
-    before = np.where(loose, 0.0, result.arrays["mode"] + inverse @ gradient)
+    gradient = np.exp(result.log_alpha) * found.mode
+    before = np.where(loose, 0.0, found.mode + inverse @ gradient)
     table = pd.DataFrame(
         {
             "mode": before,
             "variance": variance,
             "log_alpha": result.log_alpha,
             "gamma": result.relevance,
-            "mean": result.arrays["mode"],
-            "posterior_variance": np.diag(result.arrays["covariance"]),
+            "mean": found.mode,
+            "posterior_variance": np.diag(found.covariance),
         }
     ).iloc[index]
     table.index = pd.Index(result.names, name="parameter")
@@ -232,8 +235,9 @@ def table_evidence(study: Study) -> pd.DataFrame:
     """What each sparse method claims about its α, and what is true."""
     nsbl = study.results["nsbl"]
     assert nsbl.optima is not None
-    surrogate, first = nsbl.arrays["surrogate"]
-    rows = [("mixture's best α, before refinement", surrogate, first, np.nan)]
+    found = details(nsbl, NsblDetails)
+    claimed, exact = found.mixture_log_evidence, found.mixture_exact_log_evidence
+    rows = [("mixture's best α, before refinement", claimed, exact, np.nan)]
     for i, row in nsbl.optima.iterrows():
         name = "NSBL, refined" if i == 0 else f"further optimum {i}"
         rows.append((name, row["estimate"], row["log_evidence"], row["log_evidence_error"]))
@@ -258,8 +262,7 @@ def table_scores(study: Study) -> pd.DataFrame:
     outside = np.concatenate([np.linspace(-6, -3.05, 60), np.linspace(3.05, 6, 60)])
     rng = np.random.default_rng([study.settings.seed, 99])
     rows = {}
-    for name in METHODS:
-        result = study.results[name]
+    for name, result in study.results.items():
         row: dict[str, Any] = {}
         for place, x in (("inside", inside), ("outside", outside)):
             fresh = truth(x) + NOISE_STD * rng.normal(size=len(x))
@@ -294,8 +297,9 @@ def claims(study: Study) -> list[Claim]:
     gamma = table_1(study)["gamma"]
     outputs = gamma[[f"W[2][1,{j}]" for j in (1, 2, 3)]].to_numpy()
     assert nsbl.log_alpha is not None
-    without_bias = savage_dickey(nsbl.arrays["best_phi"], nsbl.log_alpha)[-1]
-    iterations = nsbl.arrays["newton_iterations"]
+    found = details(nsbl, NsblDetails)
+    without_bias = savage_dickey(found.best_phi, nsbl.log_alpha)[-1]
+    iterations = found.newton_iterations
     typical = float(np.median(iterations))
     reference = widths(hierarchical)
     ratio = widths(nsbl) / reference
@@ -380,17 +384,10 @@ def _latex(table: pd.DataFrame) -> str:
     return text
 
 
-def mixture_of(result: Result):
-    """The surrogate that NSBL maximised, rebuilt from the stored arrays."""
-    from sbnn.evidence.mixture import GaussianMixture
-
-    a = result.arrays
-    return GaussianMixture(
-        a["mixture_log_weights"],
-        a["mixture_means"],
-        a["mixture_covariances"],
-        float(a["mixture_log_normaliser"]),
-    )
+def details(result: Result, kind: type[D]) -> D:
+    """What a method reports beyond the common part of its result."""
+    assert isinstance(result.details, kind)
+    return result.details
 
 
 def hyperprior_of(result: Result) -> Hyperprior:

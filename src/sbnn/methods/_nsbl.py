@@ -1,0 +1,382 @@
+"""`sbnn.nsbl`: nonlinear sparse Bayesian learning. Sample, approximate, search, verify, average."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from sbnn._core.float64 import float64
+from sbnn._core.keys import Key, derive_key, generator, key_words
+from sbnn._core.messages import (
+    FirstRunStuck,
+    HyperpriorTooCoarse,
+    Message,
+    NotVerified,
+    SearchEnded,
+)
+from sbnn.evidence.ascent import relabel
+from sbnn.evidence.candidates import Candidate, Search, expand_permutations, multiplicity, search
+from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation, kernel_density
+from sbnn.methods._standard import sample_posterior
+from sbnn.methods.details import NsblDetails
+from sbnn.methods.result import Result, full_length
+from sbnn.methods.resume import Call, CheckpointPath, Resources, carry_out
+from sbnn.methods.sampler_report import is_stuck, outcome_of, rejections_of, stage_table
+from sbnn.priors import Hyperprior
+from sbnn.problems.problem import Problem, require_ard
+from sbnn.sampling.annealing import heat_and_cool, lowest_log_alpha
+from sbnn.sampling.evaluator import Executor
+from sbnn.sampling.joint import join_log_alpha, joint_symmetry, to_parameters
+from sbnn.sampling.progress import Progress, events
+from sbnn.sampling.tmcmc import TmcmcResult, check_options
+
+
+@float64
+def nsbl(
+    problem: Problem,
+    key: Key = 0,
+    n_particles: int = 2000,
+    mixture: str | GaussianMixture = "kde",
+    hyperprior: Hyperprior | None = None,
+    n_starts: int = 12,
+    sparsify: float = 0.75,
+    tolerance: float = 1.0,
+    average: bool = True,
+    progress: Progress = False,
+    executor: Executor = None,
+    on_failure: str = "retry",
+    checkpoint: CheckpointPath = None,
+) -> Result:
+    """Nonlinear sparse Bayesian learning, verified against the exact evidence.
+
+    The likelihood is sampled once by TMCMC and approximated by a Gaussian mixture, whose evidence
+    is maximised over log α in closed form. The optima found are then judged, refined and ranked by
+    the exact evidence (`sbnn.evidence.candidates`); the draws come from the exact posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+        With at least one ARD parameter.
+    key : int or JAX key
+        The same key gives the same numbers.
+    n_particles : int
+        Number of posterior draws.
+    mixture : {"kde", "em"} or GaussianMixture
+        A kernel density with shared bandwidth; EM with the number of kernels that BIC picks; or a
+        mixture of your own. A poor one costs time, not truth: what it proposes is verified.
+    hyperprior : Hyperprior, optional
+    n_starts : int
+        Starts of the Newton ascent.
+    sparsify : float
+        Evidence, in nats, that may be given up for a sparser answer; 0 keeps the maximum. Noise
+        alone gains more than the default one time in twenty.
+    tolerance : float
+        Largest difference between the estimated and the exact log evidence of a verified result.
+    average : bool
+        Draws include the uncertainty of log α: starting at the optima, weighted by their exact
+        evidence, they are moved to p(φ, log α|D). With False they come from the exact posterior at
+        α* alone, which is `Result.details.best_phi` in either case.
+    progress, executor, on_failure, checkpoint
+        As for `sbnn.standard`.
+
+    Returns
+    -------
+    Result
+        With `log_alpha`, `relevance`, `verified`, `evidence_gap`, `optima` and, as `details`,
+        `NsblDetails`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not valid, before anything runs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the result is not verified, or if an optimum may have been missed because the first run
+        got stuck. `Result.messages` says so as well.
+    RuntimeWarning
+        If a black-box function failed at some points.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import sbnn
+    >>> def log_likelihood(theta):
+    ...     return -50.0 * jnp.sum((theta - jnp.array([1.0, 0.0])) ** 2)
+    >>> problem = sbnn.Problem(log_likelihood, ["a", "b"], ard=["a", "b"], bound=3.0)
+    >>> result = sbnn.nsbl(problem, key=0, n_particles=200, n_starts=2, average=False)
+    >>> bool(result.relevance[0] > 0.9 > result.relevance[1])
+    True
+    """
+    require_ard(problem, "nsbl")
+    options = Options(
+        n_particles, mixture, hyperprior or Hyperprior(), n_starts, sparsify, tolerance, average
+    )
+    options.check(problem)
+    settings = {field.name: getattr(options, field.name) for field in fields(options)}
+    return carry_out(
+        Call("nsbl", problem, key, {**settings, "on_failure": on_failure}),
+        lambda resources: _run(problem, key, options, progress, resources),
+        executor=executor,
+        on_failure=on_failure,
+        checkpoint=checkpoint,
+    )
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of `nsbl` that its numbers depend on."""
+
+    n_particles: int
+    mixture: str | GaussianMixture
+    hyperprior: Hyperprior
+    n_starts: int
+    sparsify: float
+    tolerance: float
+    average: bool
+
+    def check(self, problem: Problem) -> None:
+        """Raise a ValueError for settings that cannot work."""
+        check_options(self.n_particles, "auto", 1, None)
+        if isinstance(self.mixture, GaussianMixture):
+            if self.mixture.dimension != problem.n_parameters:
+                raise ValueError(
+                    f"`mixture` has {self.mixture.dimension} dimensions; the problem has "
+                    f"{problem.n_parameters} parameters."
+                )
+        elif self.mixture not in ("kde", "em"):
+            raise ValueError(
+                f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {self.mixture!r}."
+            )
+        if self.n_starts < 1:
+            raise ValueError(f"`n_starts` must be at least 1; got {self.n_starts}.")
+        if not self.tolerance > 0:
+            raise ValueError(f"`tolerance` must be above zero; got {self.tolerance}.")
+        if not self.sparsify >= 0:
+            raise ValueError(f"`sparsify` must not be negative; got {self.sparsify}.")
+
+    def record(self) -> dict[str, Any]:
+        """The settings as a result stores them."""
+        return {
+            "n_particles": self.n_particles,
+            "mixture": self.mixture if isinstance(self.mixture, str) else "given",
+            "hyperprior": [self.hyperprior.shape, self.hyperprior.rate],
+            "n_starts": self.n_starts,
+            "sparsify": self.sparsify,
+            "tolerance": self.tolerance,
+            "average": self.average,
+        }
+
+
+class Draws(NamedTuple):
+    """Posterior draws and what they cost."""
+
+    phi: np.ndarray
+    log_likelihood: np.ndarray
+    log_alpha: np.ndarray | None  # None: all at α*
+    n_evaluations: int
+
+
+def _run(
+    problem: Problem, key: Key, options: Options, progress: Progress, resources: Resources
+) -> Result:
+    """The method itself: sample, approximate, search and verify, average."""
+    started = time.perf_counter()
+    key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
+    sample = sample_posterior(
+        problem, key_sample, options.n_particles, resources.part("standard"), progress
+    )
+    phi = sample.particles.phi
+    folded = phi if problem.symmetry is None else problem.symmetry.fold(phi)
+    mixture = _approximate(problem, options.mixture, folded, sample.log_evidence)
+    found = search(
+        problem,
+        folded,
+        mixture,
+        options.hyperprior,
+        key_search,
+        n_particles=options.n_particles,
+        n_starts=options.n_starts,
+        sparsify=options.sparsify,
+        tolerance=options.tolerance,
+        evaluate=resources.evaluate,
+        on_event=events(progress),
+        checkpoint=resources.checkpoint.part("search"),
+    )
+    best = found.optima[0]
+    shares = _shares(problem, found, options.hyperprior)
+    if options.average:
+        draws = _average(problem, found, shares, options, key_average, resources.part("average"))
+    else:
+        draws = Draws(best.exact.particles.phi, best.exact.particles.log_likelihood, None, 0)
+    newton = found.surrogate_optima[0]
+    return Result(
+        method="nsbl",
+        problem=problem,
+        phi=draws.phi,
+        log_likelihood=draws.log_likelihood,
+        log_evidence=best.exact.log_evidence,
+        log_evidence_error=best.exact.log_evidence_error,
+        n_evaluations=sample.n_evaluations + found.n_evaluations + draws.n_evaluations,
+        seconds=time.perf_counter() - started,
+        converged=newton.converged and best.exact.converged,
+        reason=SearchEnded(newton.reason, outcome_of(best.exact)),
+        key=key_words(key),
+        settings=options.record(),
+        n_rejected=sample.n_rejected,
+        log_alpha=full_length(problem, best.log_alpha),
+        relevance=full_length(problem, best.relevance),
+        verified=abs(best.gap) <= options.tolerance,
+        evidence_gap=best.gap,
+        optima=_optima_table(found, shares, options.hyperprior),
+        messages=_messages(problem, sample, best, options),
+        history=_history(sample, found),
+        details=_details(sample, mixture, found, draws),
+        description=problem.description(),
+    )
+
+
+def _approximate(
+    problem: Problem,
+    mixture: str | GaussianMixture,
+    particles: np.ndarray,
+    log_evidence: float,
+) -> GaussianMixture:
+    """A mixture that approximates likelihood × known prior."""
+    log_normaliser = log_evidence + problem.log_box_volume()
+    if isinstance(mixture, GaussianMixture):
+        return mixture
+    if mixture == "kde":
+        folded = kernel_density(particles, log_normaliser)
+    else:
+        distinct = len(np.unique(particles, axis=0))
+        sizes = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= distinct]
+        folded = expectation_maximisation(particles, sizes, log_normaliser)
+    return expand_permutations(problem, folded)
+
+
+def _shares(problem: Problem, found: Search, hyperprior: Hyperprior) -> np.ndarray:
+    """Share of each optimum: its exact objective times the number of its symmetric images."""
+    log_shares = np.array([c.objective(hyperprior) for c in found.optima])
+    log_shares += np.log([multiplicity(problem, c.relevance) for c in found.optima])
+    shares = np.exp(log_shares - log_shares.max())
+    return shares / shares.sum()
+
+
+def _average(
+    problem: Problem,
+    found: Search,
+    shares: np.ndarray,
+    options: Options,
+    key: Key,
+    resources: Resources,
+) -> Draws:
+    """Draws that include the uncertainty of log α.
+
+    Particles of the exact posteriors at the optima, each optimum by its share, are heated and
+    cooled again under the hierarchical posterior (`sbnn.sampling.annealing`). Where neurons can be
+    exchanged, each draw then has its neurons in the order that fits the best α.
+    """
+    rng = generator(key)
+    n, hyperprior = options.n_particles, options.hyperprior
+    parts = [c.exact.particles.phi for c in found.optima]
+    counts = np.floor(shares * n).astype(int)
+    counts[0] += n - counts.sum()
+    rows = [rng.choice(len(p), size=k, replace=k > len(p)) for p, k in zip(parts, counts)]
+    phi = np.concatenate([p[r] for p, r in zip(parts, rows)])
+    joint, log_likelihood, n_evaluations = heat_and_cool(
+        problem, hyperprior, phi, key, resources.evaluate, resources.checkpoint
+    )
+    phi = np.asarray(to_parameters(joint, problem.ard))
+    if joint_symmetry(problem) is not None:
+        prior = problem.prior_at(found.optima[0].log_alpha)
+        phi = relabel(rng, phi, prior, problem.symmetry)
+        joint = join_log_alpha(rng, problem, phi, hyperprior, lowest_log_alpha(problem))
+    return Draws(phi, log_likelihood, joint[:, problem.n_parameters :], n_evaluations)
+
+
+# ------------------------------------------------------------------------ what the result reports
+def _messages(
+    problem: Problem, sample: TmcmcResult, best: Candidate, options: Options
+) -> tuple[Message, ...]:
+    out = list(rejections_of(sample))
+    if is_stuck(sample):
+        out.append(FirstRunStuck(outcome_of(sample)))
+    if abs(best.gap) > options.tolerance:
+        exact = best.exact
+        out.append(
+            NotVerified(
+                best.estimate, exact.log_evidence, exact.log_evidence_error, options.tolerance
+            )
+        )
+    coarse = too_coarse(problem, best.log_alpha, best.relevance, options.hyperprior)
+    return (*out, coarse) if coarse is not None else tuple(out)
+
+
+def too_coarse(
+    problem: Problem, log_alpha: np.ndarray, relevance: np.ndarray, hyperprior: Hyperprior
+) -> HyperpriorTooCoarse | None:
+    """A message where the hyperprior's rate, not the data, keeps a parameter from being pruned.
+
+    At an optimum ½γ = ½αE[φ]² + rα. Where the rate's share rα is the larger one, the parameter is
+    irrelevant but its γ rests at γ/(1 − γ) = √(2rΛ), Λ the precision that the data resolve it to.
+    """
+    alpha = np.exp(log_alpha)
+    held = (relevance > 0.1) & (2 * hyperprior.rate * alpha > 0.5 * relevance)
+    if not held.any():
+        return None
+    resolved = float((alpha * relevance / np.maximum(1 - relevance, 1e-3))[held].max())
+    smaller = 10.0 ** np.floor(np.log10(0.001 / resolved))  # there γ rests near 0.04
+    names = np.array(problem.names)[problem.ard][held]
+    return HyperpriorTooCoarse(tuple(map(str, names)), float(hyperprior.rate), float(smaller))
+
+
+def _optima_table(found: Search, shares: np.ndarray, hyperprior: Hyperprior) -> pd.DataFrame:
+    """The optima found, best first: exact evidence, estimates of it, and shares."""
+    return pd.DataFrame(
+        {
+            "origin": [c.origin for c in found.optima],
+            "log_evidence": [c.exact.log_evidence for c in found.optima],
+            "log_evidence_error": [c.exact.log_evidence_error for c in found.optima],
+            "objective": [c.objective(hyperprior) for c in found.optima],
+            "estimate": [c.estimate for c in found.optima],
+            "gap": [c.gap for c in found.optima],
+            "surrogate": [c.surrogate for c in found.optima],
+            "share": shares,
+        }
+    )
+
+
+def _history(sample: TmcmcResult, found: Search) -> dict[str, pd.DataFrame]:
+    newton, best = found.surrogate_optima[0], found.optima[0]
+    return {
+        "stages": stage_table(sample),
+        "newton": pd.DataFrame({"objective": [s.objective for s in newton.history]}),
+        "refine": pd.DataFrame({"log_evidence": [s.log_evidence for s in best.steps]}),
+    }
+
+
+def _details(
+    sample: TmcmcResult, mixture: GaussianMixture, found: Search, draws: Draws
+) -> NsblDetails:
+    newton = found.surrogate_optima[0]
+    return NsblDetails(
+        standard_phi=sample.particles.phi,
+        standard_log_evidence=sample.log_evidence,
+        standard_log_evidence_error=sample.log_evidence_error,
+        mixture=mixture,
+        newton_log_alpha=np.array([s.log_alpha for s in newton.history]),
+        newton_relevance=np.array([s.relevance for s in newton.history]),
+        newton_iterations=np.array([o.n_iterations for o in found.surrogate_optima]),
+        mixture_log_evidence=newton.log_evidence,
+        mixture_exact_log_evidence=found.first_exact,
+        optima_log_alpha=np.array([c.log_alpha for c in found.optima]),
+        optima_relevance=np.array([c.relevance for c in found.optima]),
+        best_phi=found.optima[0].exact.particles.phi,
+        log_alpha_draws=draws.log_alpha,
+    )

@@ -1,0 +1,103 @@
+"""The only list of methods: name, title, colour, whether it samples, and its function."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sbnn.methods.result import Result
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of inference.
+
+    Attributes
+    ----------
+    name : str
+        In Python and on the command line.
+    title : str
+        In figures and reports.
+    colour : str
+        The same in all figures; Okabe and Ito's palette, safe for colour-blind readers.
+    samples : bool
+        Whether it draws posterior samples, which takes minutes and suits small networks.
+    summary : str
+        One line for help texts.
+    module : str
+        Where its function of the same name is; imported on first use.
+    """
+
+    name: str
+    title: str
+    colour: str
+    samples: bool
+    summary: str
+    module: str
+
+    def load(self) -> Callable[..., Result]:
+        """The function of the method."""
+        return getattr(importlib.import_module(self.module), self.name)
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "laplace_nsbl",
+            "Laplace with NSBL",
+            "#CC79A7",
+            False,
+            "prunes weights the data do not support; no sampling",
+            "sbnn.methods._laplace",
+        ),
+        Method(
+            "laplace",
+            "Laplace",
+            "#D55E00",
+            False,
+            "the same without pruning",
+            "sbnn.methods._laplace",
+        ),
+        Method(
+            "nsbl",
+            "NSBL",
+            "#0072B2",
+            True,
+            "samples, prunes and verifies; up to 30 parameters, minutes",
+            "sbnn.methods._nsbl",
+        ),
+        Method(
+            "standard",
+            "Standard Bayes",
+            "#E69F00",
+            True,
+            "samples under fixed wide priors; up to 30 parameters",
+            "sbnn.methods._standard",
+        ),
+        Method(
+            "hierarchical",
+            "Hierarchical Bayes",
+            "#009E73",
+            True,
+            "samples weights and their precisions together; up to 30 parameters",
+            "sbnn.methods._hierarchical",
+        ),
+    )
+}
+SAMPLING = tuple(name for name, method in METHODS.items() if method.samples)
+AUTO = "laplace_nsbl"  # what method="auto" takes
+CHOICES = ("auto", *METHODS)
+
+
+def title_of(name: str) -> str:
+    """The title of a method; an unknown name is its own title."""
+    return METHODS[name].title if name in METHODS else name
+
+
+def colour_of(name: str) -> str:
+    """The colour of a method, that of NSBL for an unknown name."""
+    return METHODS.get(name, METHODS["nsbl"]).colour

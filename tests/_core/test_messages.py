@@ -1,0 +1,113 @@
+"""Messages: stored by code and values, worded for Python and for the command line, warned."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from sbnn._core import messages as m
+
+SLOW = m.SamplingSlow(1, 0.8)
+EXAMPLES = [
+    m.SamplingFinished(),
+    SLOW,
+    m.SamplingStopped(0.25, 200),
+    m.SearchEnded("gradient below 1e-6", SLOW),
+    m.ModeReached(),
+    m.ModeNotReached(),
+    m.PointsRejected(30, 900),
+    m.SamplerStuck(SLOW),
+    m.FirstRunStuck(m.SamplingStopped(0.25, 200)),
+    m.NotVerified(1.0, -2.0, 0.1, 1.0),
+    m.HyperpriorTooCoarse(("W[1][1,1]", "b[1][1]"), 4.5e-5, 1e-9),
+    m.FunctionFailed(12, ("a", "b"), (0.5, -1.25), "FloatingPointError: diverged"),
+    m.FreeDirections(2),
+    m.OptimaNotConverged(3, 16, 200, 0.3),
+    m.OptimaNotConverged(3, 16, 200, None),
+    m.MethodRequested(),
+    m.MethodChosen(),
+]
+
+
+def test_every_kind_of_message_has_an_example():
+    assert {type(message) for message in EXAMPLES} == set(m._classes.values())
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
+def test_a_message_survives_json_and_pickle(message):
+    stored = json.loads(json.dumps(message.as_json()))
+    assert stored["code"] == message.code
+    assert m.from_json(stored) == message
+    assert pickle.loads(pickle.dumps(message)) == message
+
+
+@pytest.mark.parametrize("stored", [{}, {"code": "x"}, {"code": "free_directions", "size": 1}])
+def test_what_is_not_a_stored_message_is_an_error(stored):
+    with pytest.raises(ValueError, match="is not a stored message"):
+        m.from_json(stored)
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
+def test_the_command_line_gets_no_advice_for_programmers(message):
+    text = message.for_command_line()
+    words = ["max_moves", "n_particles", "β", "particles", "jax", "method_options", "method="]
+    assert not [word for word in words if word in text]
+
+
+def test_python_and_the_command_line_get_their_own_remedies():
+    stuck = m.SamplerStuck(SLOW)
+    assert str(stuck).startswith("The sampler got stuck: it reached β = 1, but particles had not")
+    assert "after all moves of 1 stage (correlation up to 0.80)" in str(stuck)
+    assert "Raise `max_moves`" in str(stuck)
+    told = stuck.for_command_line()
+    assert told.startswith("The sampler got stuck: in 1 stage the draws still resembled")
+    assert "Try another --seed" in told
+    first = m.FirstRunStuck(SLOW)
+    assert "an optimum may have been missed. Try another key" in str(first)
+    assert "an optimum may have been missed. Try another --seed" in first.for_command_line()
+    chosen = m.MethodChosen()
+    assert "method='nsbl'" in str(chosen)
+    assert "--method nsbl" in chosen.for_command_line()
+
+
+def test_a_few_rejected_points_are_not_worth_a_line_on_the_command_line():
+    few, many = m.PointsRejected(3, 900), m.PointsRejected(30, 900)
+    assert few.for_command_line() is None
+    assert m.for_command_line([few, many, many]) == [str(many)]
+    assert "in 3 of 900 evaluations" in str(few)
+
+
+def test_evidence_that_still_changes_is_called_rough():
+    assert "up to 10.0 nat" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
+    assert "rough" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
+    assert "rough" in str(m.OptimaNotConverged(1, 4, 5, None))
+    assert "rough" not in str(m.OptimaNotConverged(1, 4, 200, 0.5))
+    assert "less than 0.1 nat" in str(m.OptimaNotConverged(1, 4, 200, 0.01))
+
+
+def test_convergence_and_failures_are_warnings_and_the_rest_is_not():
+    expected = {
+        m.SamplerStuck: ConvergenceWarning,
+        m.FirstRunStuck: ConvergenceWarning,
+        m.NotVerified: ConvergenceWarning,
+        m.OptimaNotConverged: ConvergenceWarning,
+        m.FunctionFailed: RuntimeWarning,
+    }
+    for message in EXAMPLES:
+        assert message.category is expected.get(type(message))
+
+
+def test_a_warning_carries_its_message():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        m.warn(EXAMPLES, stacklevel=1)
+        warnings.warn("from elsewhere", stacklevel=1)
+    *ours, other = caught
+    assert [m.caught(w.message) for w in ours] == [e for e in EXAMPLES if e.category is not None]
+    assert [str(w.message) for w in ours] == [str(m.caught(w.message)) for w in ours]
+    assert all(w.filename == __file__ for w in ours)
+    assert m.caught(other.message) is None

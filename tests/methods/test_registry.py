@@ -1,0 +1,34 @@
+"""The registry of methods: complete, and each entry leads to its function."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import sbnn
+from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING, colour_of, title_of
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_leads_to_the_public_function_of_its_name(name):
+    assert METHODS[name].load() is getattr(sbnn, name)
+
+
+def test_methods_are_told_apart():
+    assert set(METHODS) == {"standard", "nsbl", "hierarchical", "laplace", "laplace_nsbl"}
+    assert set(SAMPLING) == {"standard", "nsbl", "hierarchical"}
+    for attribute in ("title", "colour", "summary"):
+        assert len({getattr(method, attribute) for method in METHODS.values()}) == len(METHODS)
+    assert AUTO in METHODS
+    assert ("auto", *METHODS) == CHOICES
+    assert title_of("nsbl") == "NSBL"
+    assert title_of("another") == "another"
+    assert colour_of("another") == colour_of("nsbl")
+
+
+def test_the_registry_imports_no_method():
+    code = "import sys, sbnn.methods.registry; print('jax' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
