@@ -24,9 +24,12 @@ from typer.testing import CliRunner
 import sbnn
 from sbnn.cli import comparison_table, terminal
 from sbnn.cli import main as cli
-from sbnn.reports import fit as folder
+from sbnn.reports import fit as fits
+from sbnn.reports import fit_folder
 from sbnn.reports import output_paths as outputs
 from sbnn.reports import page as report
+from sbnn.reports.cautions import cautions
+from sbnn.reports.verdict import Sentence
 from sbnn.tables import reader as tables
 from sbnn.tables.header import TableError
 
@@ -67,7 +70,7 @@ def fitted(place):
 
 @pytest.fixture(scope="module")
 def known(fitted):
-    return folder.load(fitted[0])
+    return fit_folder.load(fitted[0])
 
 
 @pytest.fixture
@@ -75,9 +78,9 @@ def instant(known, monkeypatch):
     """Fits that take no time: the one above again, with the options asked for."""
 
     def again(data, features, targets, options, *rest):
-        return replace(known, record={**known.record, "options": options})
+        return replace(known, record=replace(known.record, options=options))
 
-    monkeypatch.setattr(folder, "fit", again)
+    monkeypatch.setattr(fits, "fit", again)
     monkeypatch.setattr(report, "render", lambda fit: "a page")
 
 
@@ -585,7 +588,7 @@ def test_tables_cut_short_are_not_reported_as_if_they_were_whole(fitted, tmp_pat
         ),
         (
             "fit.json",
-            f'{{"format": {folder.FORMAT}, "features": [], "targets": [], "validation": ""}}',
+            f'{{"format": {fits.FORMAT}, "features": [], "targets": [], "validation": ""}}',
             "it has no 'data'",
         ),
         ("fit.json", '{"format": "x"}', "fit.json is damaged"),
@@ -631,11 +634,10 @@ def test_the_version_is_told_within_half_a_second():
 
 def test_names_from_the_table_cannot_steer_the_terminal(place, known, monkeypatch):
     names = ["\x1b[31mred", "[/bold]"]
-    monkeypatch.setattr(folder, "fit", lambda *rest: replace(known, features=names))
+    said = replace(known.record, verdict=[Sentence("plain", f"It follows {' and '.join(names)}.")])
+    monkeypatch.setattr(fits, "fit", lambda *rest: replace(known, record=said))
     monkeypatch.setattr(report, "render", lambda fit: "a page")
-    monkeypatch.setattr(report, "cautions", lambda fit: [])
-    monkeypatch.setattr(report.figures, "own_uncertainty", lambda fit: np.ones(2))
-    monkeypatch.setattr(folder, "save", lambda fit, out: None)
+    monkeypatch.setattr(fit_folder, "save", lambda fit, out: None)
     path = place / "escape.csv"
     table().rename(columns=dict(zip("ab", names))).to_csv(path, index=False)
     result = run("fit", path, "--target", "y", "--out", place / "escape")
@@ -708,12 +710,12 @@ def test_progress_lives_on_a_terminal_and_is_plain_elsewhere(monkeypatch, capsys
 
 def test_inputs_that_say_the_same_are_told_with_the_fit(known, place, instant, monkeypatch):
     twice = known.data.assign(c=1.8 * known.data["a"] + 32)[["a", "b", "c", "y", "z"]]
-    again = lambda *args: replace(known, data=twice, features=["a", "b", "c"])
-    monkeypatch.setattr(folder, "fit", again)
-    monkeypatch.setattr(report, "verdict", lambda fit: [])
+    told = cautions(replace(known, data=twice, features=["a", "b", "c"]))
+    again = replace(known, record=replace(known.record, warnings=told))
+    monkeypatch.setattr(fits, "fit", lambda *args: again)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "twice").stdout
     assert "! The inputs “a”, “c” are the same but for unit and zero: the fit cannot tell" in out
-    monkeypatch.setattr(folder, "fit", lambda *args: known)
+    monkeypatch.setattr(fits, "fit", lambda *args: known)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
     assert "are the same" not in out
 

@@ -14,7 +14,7 @@ import numpy as np
 from sbnn import __version__
 from sbnn._core.atomic import whole_folder, write_text
 from sbnn._core.text import fixed, number, percent, rounded, with_error
-from sbnn.regressor.estimator import SAMPLING
+from sbnn.regressor.options import SAMPLING
 from sbnn.reports.fit import dumps
 from sbnn.reports.glossary import for_the_command_line
 from sbnn.tables.header import TableError

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -108,14 +107,13 @@ def fit(
         outputs.check_folder(folder_path, force, outputs.FIT_FILES)
         frame = read(data, targets, features, exclude, encoding)
         from sbnn._core import atomic as files
-        from sbnn.reports import fit as folder
-        from sbnn.reports import page as report
-        from sbnn.reports.page import verdict
-        from sbnn.reports.validation import feasible
+        from sbnn.regressor.options import infeasible
+        from sbnn.reports import fit as fits
+        from sbnn.reports import fit_folder, page
 
         inputs = [name for name in frame.columns if name not in set(targets)]
         method = options["method"]
-        reason = feasible(options["hidden_layer_sizes"], len(inputs), len(targets)).get(method)
+        reason = infeasible(options["hidden_layer_sizes"], len(inputs), len(targets)).get(method)
         if reason:
             complain(
                 f"{method} {reason}; this can take hours. It starts now; Ctrl-C stops it. "
@@ -128,29 +126,27 @@ def fit(
             )
             if method == "nsbl":
                 steps.step("it samples, proposes what to prune, judges, refines, verifies: minutes")
-            fitted = folder.fit(
+            fitted = fits.fit(
                 frame, inputs, targets, options, data, command_line(),
                 steps.step, steps.on_fold, steps,
             )  # fmt: skip
             steps.step("writing the report")
-            sentences, told = verdict(fitted), report.cautions(fitted)
-            words = {"verdict": [s._asdict() for s in sentences], "warnings": told}
-            fitted = replace(fitted, record={**fitted.record, **words})
             with files.whole_folder(folder_path) as temporary:
-                folder.save(fitted, temporary)
-                report.write(fitted, temporary)
+                fit_folder.save(fitted, temporary)
+                page.write(fitted, temporary)
+        record = fitted.record
         if as_json:
-            print(folder.dumps({"out": str(folder_path), **fitted.record}, indent=None))
+            print(fits.dumps({"out": str(folder_path), **record.as_json()}, indent=None))
             return
         marks = {"good": "+", "bad": "!", "plain": " "}
-        for sentence in sentences:
+        for sentence in record.verdict:
             say(f"{marks[sentence.tone]} {sentence.text}")
-        for text in told:
+        for text in record.warnings:
             say(f"! {text}")
-        took, record = time.perf_counter() - started, fitted.record
+        took = time.perf_counter() - started
         tell(
-            f"took {duration(took)}: fit {duration(record['seconds'])}, unseen rows "
-            f"{duration(record['seconds_unseen'])}, the rest reading and writing"
+            f"took {duration(took)}: fit {duration(record.seconds)}, unseen rows "
+            f"{duration(record.seconds_unseen)}, the rest reading and writing"
         )
         say(f"report: {folder_path / outputs.REPORT}")
 
@@ -186,17 +182,19 @@ def predict(
 
         if out is not None:
             outputs.check_file(out, force)
-        from sbnn.reports.fit import beyond_training, by_row, dumps, model_of, record, with_columns
+        from sbnn.reports.fit import dumps
+        from sbnn.reports.fit_folder import extrapolations, read_model, read_record
+        from sbnn.reports.predictions import by_row, with_columns
 
-        found = record(model)
-        table = tables.read(data, (), found["features"], min_rows=1, whole=True, encoding=encoding)
+        found = read_record(model)
+        table = tables.read(data, (), found.features, min_rows=1, whole=True, encoding=encoding)
         for note in table.notes:
             complain(note)
         frame = table.numbers
-        fitted = model_of(model)
+        fitted = read_model(model)
         mean, std, interval = fitted.predict(frame, return_std=True, return_interval=0.95)
         n = len(frame)
-        outside = beyond_training(model, frame, found["data"]["rows"])
+        outside = extrapolations(model, frame, found.data.rows)
         for name, rows in outside.items():
             complain(
                 f"{rows.sum():,} of {n:,} rows lie outside the range that {name!r} had in the fit; "
@@ -207,7 +205,7 @@ def predict(
         parts = dict(zip(("mean", "std", "lower", "upper"), columns))
         predicted = {
             name: {part: values[:, k].tolist() for part, values in parts.items()}
-            for k, name in enumerate(found["targets"])
+            for k, name in enumerate(found.targets)
         }
         if out is not None or not as_json:
             text = with_columns(table.whole, predicted, outside).to_csv(
@@ -280,11 +278,12 @@ def compare(
                 f"{len(frame)}, which leaves out one row at a time."
             )
         from sbnn.cli import comparison_table as comparison
-        from sbnn.reports import fit as folder
+        from sbnn.regressor.options import infeasible
         from sbnn.reports import validation
+        from sbnn.reports.fit import dumps
 
         inputs = [name for name in frame.columns if name not in set(targets)]
-        reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(targets))
+        reasons = infeasible(options["hidden_layer_sizes"], len(inputs), len(targets))
         wanted = None if method is None else [spelt(name) for name in method]
         chosen, left_out = comparison.choose(wanted, reasons, folds)
         y = frame[targets].to_numpy()
@@ -300,7 +299,7 @@ def compare(
         if out is not None:
             comparison.write(summary, out)
         if as_json:
-            print(folder.dumps(summary, indent=None))
+            print(dumps(summary, indent=None))
             return
         for line in comparison.lines(summary):
             say(line)
@@ -312,12 +311,13 @@ def compare(
 def report(model: Folder, as_json: Json = False, debug: Debug = False) -> None:
     """Write the report of a fit again."""
     with manners(debug):
-        from sbnn.reports import fit as folder
+        from sbnn.reports.fit import dumps
+        from sbnn.reports.fit_folder import load
         from sbnn.reports.page import write
 
-        path = write(folder.load(model), model)
+        path = write(load(model), model)
         if as_json:
-            print(folder.dumps({"report": str(path)}, indent=None))
+            print(dumps({"report": str(path)}, indent=None))
         else:
             say(f"report: {path}")
 

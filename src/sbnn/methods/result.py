@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from sbnn.evidence.relevance import Pruned
+    from sbnn.methods.draws_posterior import DrawsPosterior
 
 
 class Orbit(NamedTuple):
@@ -177,6 +178,27 @@ class Result:
         if self.relevance is not None:
             table["relevance"] = self.relevance
         return table
+
+    def posterior(self) -> DrawsPosterior:
+        """The network's posterior draws as the `Posterior` that reports use.
+
+        Returns
+        -------
+        DrawsPosterior
+            In the units of the problem.
+        """
+        from sbnn.methods.draws_posterior import DrawsPosterior
+
+        problem = self.network_problem
+        d = problem.network.n_parameters
+        unknown = np.full(d, np.nan)
+        return DrawsPosterior(
+            problem.network,
+            self.phi[:, :d],
+            np.array(problem.noise_of(self.phi)),
+            unknown if self.log_alpha is None else self.log_alpha[:d],
+            unknown if self.relevance is None else self.relevance[:d],
+        )
 
     def neuron_relevance(self) -> list[np.ndarray]:
         """Relevance of the hidden neurons, one array per hidden layer."""

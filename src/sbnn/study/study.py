@@ -24,7 +24,7 @@ from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
 from sbnn.problems.network_regression import NetworkProblem, network_problem
 from sbnn.sampling.checkpoints import CheckpointError
-from sbnn.scores import coverage, crps_draws, nlpd, rmse
+from sbnn.scores import NormalMixture, coverage, crps_draws, nlpd, rmse
 
 NOISE_STD = 0.5
 METHODS = ("standard", "nsbl", "hierarchical", "laplace", "laplace_nsbl")
@@ -266,7 +266,7 @@ def table_scores(study: Study) -> pd.DataFrame:
             draws = result.predictive(x, 1000)
             low, high = np.quantile(draws, [0.025, 0.975], axis=0)
             row[f"rmse_{place}"] = rmse(truth(x), means.mean(axis=0))
-            row[f"nlpd_{place}"] = nlpd(fresh, means, NOISE_STD)
+            row[f"nlpd_{place}"] = nlpd(fresh, NormalMixture.of_draws(means, NOISE_STD))
             row[f"crps_{place}"] = crps_draws(fresh, draws)
             row[f"coverage_{place}"] = coverage(fresh, low, high)
         row["width_at_-6"], row["width_at_6"] = widths(result, np.array([-6.0, 6.0]))

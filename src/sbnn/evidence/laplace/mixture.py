@@ -152,43 +152,6 @@ def gaussian_components(mixture: SparseMixture, x_t: Array, noise: bool = True):
     return weights, mean, np.sqrt(variance + (noise_variance if noise else 0.0))
 
 
-def moments(weights: Array, means: Array, stds: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of Gaussian mixtures along the first axis."""
-    mean = (weights * means).sum(axis=0)
-    return mean, np.sqrt((weights * (stds**2 + (means - mean) ** 2)).sum(axis=0))
-
-
-def predict(mixture: SparseMixture, x_t: Array, noise: bool = True) -> tuple[Array, Array]:
-    """Mean and standard deviation of the predictive mixture, each (n_out, m).
-
-    Without `noise` those of the function itself.
-    """
-    return moments(*gaussian_components(mixture, x_t, noise))
-
-
-def log_predictive_density(mixture: SparseMixture, x_t: Array, y_t: Array) -> Array:
-    """log p(y|x, D) of each output and row, shape (n_out, m)."""
-    weights, mean, std = gaussian_components(mixture, x_t)
-    terms = -0.5 * ((y_t - mean) / std) ** 2 - np.log(std) - 0.5 * LOG_2PI
-    return special.logsumexp(terms, b=weights, axis=0)
-
-
-def quantiles(weights: Array, means: Array, stds: Array, levels: Sequence[float]) -> Array:
-    """Quantiles of Gaussian mixtures (components first), shape (n_levels, …), by bisection."""
-    stds = stds + 1e-300
-    out = []
-    for level in levels:
-        z = special.ndtri(level)
-        # A quantile of a mixture lies between those of its parts.
-        low, high = (means + z * stds).min(axis=0), (means + z * stds).max(axis=0)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            below = (weights * special.ndtr((middle - means) / stds)).sum(axis=0) < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        out.append(0.5 * (low + high))
-    return np.array(out)
-
-
 def sample(
     mixture: SparseMixture,
     x_t: Array,
@@ -200,8 +163,9 @@ def sample(
 
     Jointly Gaussian over x within an optimum. Optima are drawn by the mean of their local weights
     over the points asked for: a function is one draw and cannot change its optimum from x to x,
-    but its share then agrees with `predict` on average. It does so for every output: one random
-    number per draw picks the optimum of each by its own shares, the same one where they agree.
+    but its share then agrees with the predictive mixture on average. It does so for every output:
+    one random number per draw picks the optimum of each by its own shares, the same one where they
+    agree.
     """
     edges = np.cumsum(shares_at(mixture, x_t), axis=0)
     # Stratified: of n draws each optimum has its share, up to one.

@@ -1,11 +1,8 @@
-"""Posteriors of fitted networks in standardised units: Laplace mixtures and posterior draws.
-
-Both answer the same questions: the predictive Gaussian mixture at a point, joint draws, the
-sensitivity to every input, a smaller posterior with the same predictions, arrays to be stored.
-"""
+"""A mixture of sparse Laplace optima as a `Posterior`: predictions, sensitivities, files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +14,6 @@ from sbnn.evidence.laplace.mixture import (
     SparseMixture,
     compacted,
     gaussian_components,
-    moments,
     needed,
     precision_of,
     sample,
@@ -25,14 +21,10 @@ from sbnn.evidence.laplace.mixture import (
 )
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.precision import Precision
-from sbnn.problems.network import Network, push_forward
-from sbnn.problems.symmetry import Symmetry
-
-# Change of predictions by `compact`, in predictive stds: three times less than the 1 % promised,
-# because it is checked at training inputs only.
-COMPACT_TOL = 0.003
-# Sampled weights of smaller relevance γ count as pruned.
-PRUNED_BELOW = 0.1
+from sbnn.methods.draws_posterior import COMPACT_TOL
+from sbnn.methods.posterior import gradient_shares
+from sbnn.problems.network import Network
+from sbnn.scores import NormalMixture
 
 
 @dataclass(frozen=True)
@@ -48,9 +40,11 @@ class LaplacePosterior:
     compacted: bool = False
 
     kind = "laplace"
+    sampled = False
 
     @classmethod
     def of(cls, mixture: SparseMixture, x_t: Array) -> LaplacePosterior:
+        """The posterior of a fitted mixture, with shares averaged over the inputs `x_t`."""
         for opt in mixture.optima:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
@@ -85,7 +79,7 @@ class LaplacePosterior:
 
     @property
     def pruned(self) -> Array:
-        """Weights of the best optimum that are zero, or without a way to the output."""
+        """Weights of the best optimum that are zero or not connected to the output."""
         gone = np.isinf(self.log_alpha)
         gone[self.best.active[self.best.layout.unseen]] = True
         return gone
@@ -103,7 +97,7 @@ class LaplacePosterior:
         return float(table["n_kept"].mean()), float(table["n_parameters"].mean())
 
     def table(self) -> pd.DataFrame:
-        """One row per optimum, best first; kept are weights with a way to the output."""
+        """One row per optimum, best first; kept weights are connected to the output."""
         optima = self.mixture.optima
         kept = [len(o.active) - int(o.layout.unseen.sum()) for o in optima]
         return pd.DataFrame(
@@ -118,29 +112,42 @@ class LaplacePosterior:
             }
         )
 
-    def components(self, x_t: Array, noise: bool = True) -> tuple[Array, Array, Array]:
-        """Weights, means and stds of the predictive mixture, components first."""
-        return gaussian_components(self.mixture, x_t, noise)
+    @property
+    def evidence_history(self) -> Array:
+        return np.asarray(self.best.history) - self.best.log_evidence
 
-    def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool) -> Array:
-        return sample(self.mixture, x_t, n, rng, noise)
+    def parameter_draws(self, n: int, rng: np.random.Generator) -> Array:
+        """n draws of φ from the Gaussian at the best optimum, shape (n, n_parameters)."""
+        draws = np.repeat(self.best.phi[:, None], n, axis=1)
+        draws[self.best.active] += precision_of(self.best).draw(rng, n)
+        return draws.T
 
-    def sensitivities(self, x_t: Array, rng: np.random.Generator, n_draws: int = 4):
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over the optima, and its spread.
+    def predictive(self, x_t: Array, noise: bool = True) -> NormalMixture:
+        """One normal component per optimum, points (m, n_out)."""
+        parts = gaussian_components(self.mixture, x_t, noise)
+        return NormalMixture(*(part.swapaxes(1, 2) for part in parts))
 
-        The standard deviation, like the mean of shape (n_in,), is taken over optima and over draws
-        within them. As in predictions the network is linearised in φ, by a difference quotient.
-        Optima that follow no input, constants, take no part.
+    def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
+        """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_out)."""
+        return sample(self.mixture, x_t, n, rng, noise).swapaxes(1, 2)
+
+    def sensitivities(
+        self, x_t: Array, rng: np.random.Generator, n_draws: int = 4
+    ) -> tuple[Array, Array]:
+        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over the optima, and its std, each (n_in,).
+
+        The standard deviation is taken over optima and over draws within them. As in predictions,
+        the network is linearised in φ, by a difference quotient. Constant optima do not count.
         """
         modes, draws, small = [], [], 1e-4
         for opt in self.mixture.optima:
             gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
-            modes.append(_shares(gradient))
+            modes.append(gradient_shares(gradient))
             for delta in precision_of(opt).draw(rng, n_draws).T:
                 phi = opt.phi.copy()
                 phi[opt.active] += small * delta
                 moved = input_gradient(phi, x_t, opt.layout, opt.activation)
-                draws.append(_shares(gradient + (moved - gradient) / small))
+                draws.append(gradient_shares(gradient + (moved - gradient) / small))
         own = self.shares.mean(axis=1) * np.any(modes, axis=1)
         own = own / max(own.sum(), 1e-300)
         mean = own @ np.array(modes)
@@ -148,6 +155,7 @@ class LaplacePosterior:
         return mean, np.sqrt(np.average((np.array(draws) - mean) ** 2, axis=0, weights=weights))
 
     def messages(self) -> list[str]:
+        """Whether all optima converged."""
         optima = self.mixture.optima
         late = [o for o in optima if not o.converged]
         if not late:
@@ -172,7 +180,8 @@ class LaplacePosterior:
         """
         if self.compacted:
             return self
-        mean, std = moments(*self.components(x_t))
+        before = self.predictive(x_t)
+        mean, std = before.mean(), before.std()
         weights = self.mixture.weights
         heavy = weights > 1e-6
         heavy[0] = True  # what is reported of the best optimum stays true
@@ -181,8 +190,8 @@ class LaplacePosterior:
         for threshold in (0.03, 0.01, 0.003, 0.001, 0.0):
             small = tuple(compacted(needed(opt, x_t, threshold)) for opt in optima)
             mixture = replace(self.mixture, optima=small, weights=share)
-            new_mean, new_std = moments(*gaussian_components(mixture, x_t))
-            change = np.maximum(np.abs(new_mean - mean), np.abs(new_std - std)) / std
+            after = LaplacePosterior(mixture, self.shares).predictive(x_t)
+            change = np.maximum(np.abs(after.mean() - mean), np.abs(after.std() - std)) / std
             if change.max() <= COMPACT_TOL:
                 break
         return LaplacePosterior(mixture, shares_at(mixture, x_t), compacted=True)
@@ -215,7 +224,8 @@ class LaplacePosterior:
         return arrays, {"optima": plain, "precision_power": power, "compacted": self.compacted}
 
     @classmethod
-    def from_arrays(cls, arrays, plain) -> LaplacePosterior:
+    def from_arrays(cls, arrays: Mapping[str, Array], plain: Mapping[str, Any]) -> LaplacePosterior:
+        """The inverse of `arrays`."""
         optima = []
         for k, described in enumerate(plain["optima"]):
             layout = Layout(tuple(described["sizes"]), np.asarray(arrays[f"active_{k}"], int))
@@ -240,134 +250,3 @@ class LaplacePosterior:
             optima.append(optimum)
         mixture = SparseMixture(tuple(optima), arrays["weights"], plain["precision_power"])
         return cls(mixture, arrays["shares"], plain["compacted"])
-
-
-@dataclass(frozen=True)
-class DrawsPosterior:
-    """Equally weighted posterior draws of a network and its noise, from a sampling method."""
-
-    network: Network
-    phi: Array  # (n_draws, n_parameters)
-    noise: Array  # (n_draws, n_outputs), standard deviations
-    log_alpha: Array  # (n_parameters,), NaN where there is none
-    relevance: Array
-
-    kind = "draws"
-
-    @property
-    def representatives(self) -> Array:
-        """The draws, each by one of its mirror images, which are the same function.
-
-        Signs are chosen so that the outgoing weights of a neuron sum to a positive number. Neurons
-        come in increasing order of a weight, unless their own α tell them apart.
-        """
-        alike = bool(np.isnan(self.log_alpha).all())
-        return Symmetry(self.network, permute=alike).fold(self.phi)
-
-    @property
-    def centre_and_spread(self) -> tuple[Array, Array]:
-        """Median and half the central 68 %: unlike the std, it says something of heavy tails."""
-        low, median, high = np.quantile(self.representatives, [0.16, 0.5, 0.84], axis=0)
-        return median, (high - low) / 2
-
-    @property
-    def pruned(self) -> Array:
-        """Weights that are zero, of γ below `PRUNED_BELOW`, or without a way to the output."""
-        gone = np.nan_to_num(self.relevance, nan=1.0) < PRUNED_BELOW
-        gone |= (self.phi == 0).all(axis=0)
-        layout = Layout(self.network.sizes, np.flatnonzero(~gone))
-        gone[layout.active[layout.unseen]] = True
-        return gone
-
-    @property
-    def noise_variance(self) -> Array:
-        return (self.noise**2).mean(axis=0)
-
-    @property
-    def counts(self) -> tuple[float, float]:
-        return float((~self.pruned).sum()), float(self.phi.shape[1])
-
-    def table(self) -> pd.DataFrame:
-        return pd.DataFrame(
-            {
-                "hidden_layer_sizes": [self.network.sizes[1:-1]],
-                "weight": [1.0],
-                "n_kept": [int(self.counts[0])],
-                "n_parameters": [self.phi.shape[1]],
-            }
-        )
-
-    def messages(self) -> list[str]:
-        return []
-
-    def components(self, x_t: Array, noise: bool = True) -> tuple[Array, Array, Array]:
-        means = push_forward(self.network, self.phi, x_t.T).transpose(0, 2, 1)
-        stds = np.broadcast_to((self.noise if noise else 0.0 * self.noise)[:, :, None], means.shape)
-        return np.full_like(means, 1.0 / len(means)), means, stds
-
-    def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool) -> Array:
-        rows = rng.choice(len(self.phi), size=n, replace=n > len(self.phi))
-        values = push_forward(self.network, self.phi[rows], x_t.T).transpose(0, 2, 1)
-        if noise:
-            values = values + self.noise[rows][:, :, None] * rng.standard_normal(values.shape)
-        return values
-
-    def sensitivities(self, x_t: Array, rng: np.random.Generator, n_draws: int = 100):
-        rows = rng.choice(len(self.phi), size=min(n_draws, len(self.phi)), replace=False)
-        layout = Layout(self.network.sizes)
-        name = self.network.activation
-        shares = [_shares(input_gradient(self.phi[r], x_t, layout, name)) for r in rows]
-        return np.mean(shares, axis=0), np.std(shares, axis=0)
-
-    def compact(self, x_t: Array) -> DrawsPosterior:
-        """Without the weights of no relevance, as far as predictions stay within 1 % of their std.
-
-        The threshold on γ is lowered until they do; γ itself says nothing about predictions.
-        """
-        from sbnn.evidence.relevance import drop_dead_neurons
-
-        _, before, _ = self.components(x_t, noise=False)
-        std = np.sqrt(before.var(axis=0) + self.noise_variance[:, None])
-        for threshold in (0.3, 0.1, 0.03, 0.01, 0.003, 0.0):
-            gone = np.nan_to_num(self.relevance, nan=1.0) < threshold
-            network, phi, _ = drop_dead_neurons(self.network, np.where(gone, 0.0, self.phi))
-            small = DrawsPosterior(network, phi, self.noise, *_unknown(network))
-            _, after, _ = small.components(x_t, noise=False)
-            shift = np.abs(after.mean(axis=0) - before.mean(axis=0))
-            spread = np.abs(np.sqrt(after.var(axis=0) + self.noise_variance[:, None]) - std)
-            if max((shift / std).max(), (spread / std).max()) < COMPACT_TOL:
-                return small
-        return self
-
-    def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        arrays = {
-            "phi": self.phi,
-            "noise": self.noise,
-            "log_alpha": self.log_alpha,
-            "relevance": self.relevance,
-        }
-        return arrays, {"sizes": list(self.network.sizes), "activation": self.network.activation}
-
-    @classmethod
-    def from_arrays(cls, arrays, plain) -> DrawsPosterior:
-        network = Network(tuple(plain["sizes"]), plain["activation"])
-        if arrays["phi"].shape[1:] != (network.n_parameters,):
-            raise ValueError(f"the draws have shape {arrays['phi'].shape}")
-        return cls(
-            network, arrays["phi"], arrays["noise"], arrays["log_alpha"], arrays["relevance"]
-        )
-
-
-Posterior = LaplacePosterior | DrawsPosterior
-KINDS: dict[str, Any] = {"laplace": LaplacePosterior, "draws": DrawsPosterior}
-
-
-def _unknown(network: Network) -> tuple[Array, Array]:
-    nothing = np.full(network.n_parameters, np.nan)
-    return nothing, nothing
-
-
-def _shares(gradient: Array) -> Array:
-    squares = (gradient**2).mean(axis=(1, 2))
-    total = squares.sum()
-    return squares / total if total > 0 else squares
