@@ -343,10 +343,10 @@ def paper(
         from sbnn.reports import output_paths as outputs
 
         outputs.check_study(out)
-        from sbnn.study import study as study_module
         from sbnn.study.page import write_report
+        from sbnn.study.runs import run
 
-        study = study_module.run(out, seed=seed, quick=quick, force=force, say=say)
+        study = run(out, seed=seed, quick=quick, force=force, say=say)
         say("writing tables and figures")
         report, claims = write_report(study, out)
         for claim in claims:
