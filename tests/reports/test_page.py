@@ -484,10 +484,10 @@ def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(seve
     graph = network_graph.network_graph(several)
     n = several.model.network_.n_parameters
     assert len(graph["edges"]) == n == 14
-    assert sum(not e["pruned"] for e in graph["edges"]) == graph["n_kept"]
-    kept = [e for e in graph["edges"] if not e["pruned"]]
-    assert all(0.6 <= e["width"] <= 4.6 for e in kept)
-    assert all("γ = " in e["tip"] and "log α = " in e["tip"] for e in graph["edges"])
+    assert sum(not e.pruned for e in graph["edges"]) == graph["n_kept"]
+    kept = [e for e in graph["edges"] if not e.pruned]
+    assert all(0.6 <= e.width <= 4.6 for e in kept)
+    assert all("γ = " in e.tip and "log α = " in e.tip for e in graph["edges"])
     monkeypatch.setattr(network_graph, "MAX_PRUNED", 5)
     large = network_graph.network_graph(several)
     assert len(large["edges"]) == graph["n_kept"]
