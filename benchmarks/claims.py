@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from sbnn.study import study as paper
+from sbnn.study.claims import judge
+from sbnn.study.runs import run
 
 CSV = Path(__file__).parent / "results" / "claims.csv"
 
@@ -26,8 +27,8 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for seed in range(options.seeds):
-        study = paper.run(options.out / f"seed{seed}", seed=seed, quick=not options.full)
-        rows += [{"seed": seed, **claim._asdict()} for claim in paper.claims(study)]
+        study = run(options.out / f"seed{seed}", seed=seed, quick=not options.full)
+        rows += [{"seed": seed, **claim._asdict()} for claim in judge(study)]
         pd.DataFrame(rows).to_csv(CSV, index=False)
     table = pd.DataFrame(rows)
     verdicts = table.pivot(index="claim", columns="seed", values="holds")

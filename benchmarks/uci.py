@@ -20,7 +20,7 @@ import pandas as pd
 from peers import PEERS, Prediction
 
 from sbnn import SparseBNNRegressor
-from sbnn.scores import coverage, crps_mixture, interval_width, mixture_quantile, nlpd, rmse
+from sbnn.scores import NormalMixture, coverage, interval_width, nlpd, rmse
 
 OUT = Path(__file__).parent / "results" / "uci.csv"
 DATASETS = ("yacht", "energy", "concrete", "power")
@@ -64,9 +64,10 @@ def scores(y: np.ndarray, found: Prediction) -> dict[str, float]:
     w, m, s = found.weights, found.means, found.stds
     out = {"rmse": rmse(y, (w * m).sum(axis=0))}
     if s is not None:
-        low, high = (mixture_quantile(q, m, s, w) for q in (0.025, 0.975))
-        out["log_likelihood"] = -nlpd(y, m, s, w)
-        out["crps"] = crps_mixture(y, m, s, w)
+        mixture = NormalMixture(w, m, s)
+        low, high = mixture.quantiles((0.025, 0.975))
+        out["log_likelihood"] = -nlpd(y, mixture)
+        out["crps"] = float(mixture.crps(y).mean())
         out["coverage"], out["width"] = coverage(y, low, high), interval_width(low, high)
     return out
 

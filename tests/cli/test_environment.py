@@ -15,7 +15,8 @@ import pytest
 from sbnn import SparseBNNRegressor
 from sbnn.cli import environment as settings
 from sbnn.cli.environment import use_cache, use_cores
-from sbnn.reports import fit as folder
+from sbnn.reports.fit import FORMAT
+from sbnn.reports.output_paths import FIT, MODEL
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="XDG folders")
@@ -99,10 +100,10 @@ def sampled(tmp_path):
     frame = pd.DataFrame({"x": rng.uniform(-1, 1, 12)})
     y = np.tanh(frame["x"]) + 0.1 * rng.normal(size=12)
     model = SparseBNNRegressor((1,), method="standard", noise_std=1.0, random_state=0)
-    model.fit(frame, y).save(tmp_path / folder.MODEL)
-    record = {"format": folder.FORMAT, "features": ["x"], "targets": ["y"], "validation": {}}
+    model.fit(frame, y).save(tmp_path / MODEL)
+    record = {"format": FORMAT, "features": ["x"], "targets": ["y"], "validation": {}}
     record |= {"data": {"rows": 12}, "scores": {}, "options": {}, "run": {}}
-    (tmp_path / folder.FIT).write_text(json.dumps(record))
+    (tmp_path / FIT).write_text(json.dumps(record))
     frame.to_csv(tmp_path / "rows.csv", index=False)
     return tmp_path
 

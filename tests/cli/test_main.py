@@ -24,9 +24,12 @@ from typer.testing import CliRunner
 import sbnn
 from sbnn.cli import comparison_table, progress, terminal
 from sbnn.cli.app import app
-from sbnn.reports import fit as folder
+from sbnn.reports import fit as fits
+from sbnn.reports import fit_folder
 from sbnn.reports import output_paths as outputs
 from sbnn.reports import page as report
+from sbnn.reports.cautions import cautions
+from sbnn.reports.verdict import Sentence
 from sbnn.tables import reader as tables
 from sbnn.tables.header import TableError
 
@@ -67,7 +70,7 @@ def fitted(place):
 
 @pytest.fixture(scope="module")
 def known(fitted):
-    return folder.load(fitted[0])
+    return fit_folder.load(fitted[0])
 
 
 @pytest.fixture
@@ -75,9 +78,9 @@ def instant(known, monkeypatch):
     """Fits that take no time: the one above again, with the options of the command."""
 
     def again(data, features, targets, options, *rest):
-        return replace(known, record={**known.record, "options": options})
+        return replace(known, record=replace(known.record, options=options))
 
-    monkeypatch.setattr(folder, "fit", again)
+    monkeypatch.setattr(fits, "fit", again)
     monkeypatch.setattr(report, "render", lambda fit: "a page")
 
 
@@ -594,7 +597,7 @@ def test_truncated_tables_of_a_fit_are_errors(fitted, tmp_path, name):
         ),
         (
             "fit.json",
-            f'{{"format": {folder.FORMAT}, "features": [], "targets": [], "validation": ""}}',
+            f'{{"format": {fits.FORMAT}, "features": [], "targets": [], "validation": ""}}',
             "it has no 'data'",
         ),
         ("fit.json", '{"format": "x"}', "fit.json is damaged"),
@@ -640,11 +643,10 @@ def test_version_is_printed_within_half_a_second():
 
 def test_column_names_cannot_send_escape_codes(place, known, monkeypatch):
     names = ["\x1b[31mred", "[/bold]"]
-    monkeypatch.setattr(folder, "fit", lambda *rest: replace(known, features=names))
+    said = replace(known.record, verdict=[Sentence("plain", f"It follows {' and '.join(names)}.")])
+    monkeypatch.setattr(fits, "fit", lambda *rest: replace(known, record=said))
     monkeypatch.setattr(report, "render", lambda fit: "a page")
-    monkeypatch.setattr(report, "cautions", lambda fit: [])
-    monkeypatch.setattr(report.figures, "own_uncertainty", lambda fit: np.ones(2))
-    monkeypatch.setattr(folder, "save", lambda fit, out: None)
+    monkeypatch.setattr(fit_folder, "save", lambda fit, out: None)
     path = place / "escape.csv"
     table().rename(columns=dict(zip("ab", names))).to_csv(path, index=False)
     result = run("fit", path, "--target", "y", "--out", place / "escape")
@@ -717,12 +719,12 @@ def test_progress_is_live_on_a_terminal_and_plain_elsewhere(monkeypatch, capsys)
 
 def test_fit_warns_about_duplicate_inputs(known, place, instant, monkeypatch):
     twice = known.data.assign(c=1.8 * known.data["a"] + 32)[["a", "b", "c", "y", "z"]]
-    again = lambda *args: replace(known, data=twice, features=["a", "b", "c"])
-    monkeypatch.setattr(folder, "fit", again)
-    monkeypatch.setattr(report, "verdict", lambda fit: [])
+    told = cautions(replace(known, data=twice, features=["a", "b", "c"]))
+    again = replace(known, record=replace(known.record, warnings=told))
+    monkeypatch.setattr(fits, "fit", lambda *args: again)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "twice").stdout
     assert "! The inputs “a”, “c” are identical up to scale and offset: the fit cannot tell" in out
-    monkeypatch.setattr(folder, "fit", lambda *args: known)
+    monkeypatch.setattr(fits, "fit", lambda *args: known)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
     assert "are identical" not in out
 

@@ -1,4 +1,4 @@
-"""SparseBNNRegressor: scikit-learn's manners, honest units, awkward tables, files."""
+"""SparseBNNRegressor: scikit-learn interface, units, awkward tables, files."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_the_compact_estimator_is_smaller_and_predicts_the_same(fitted):
     assert (np.abs(new_std - std) < 0.01 * std).all()
     assert small.n_parameters_ < model.n_parameters_
     assert small.n_parameters_ == small.n_parameters_kept_ <= model.n_parameters_kept_
-    assert small.n_parameters_ == np.mean([len(o.active) for o in small._posterior.mixture.optima])
+    assert small.n_parameters_ == np.mean([len(o.active) for o in small.posterior_.mixture.optima])
     assert small.compact().n_parameters_ == small.n_parameters_
     assert small.get_params() == model.get_params()
     assert small.sample_y(X, 3).shape == (len(X), 3)
@@ -416,14 +416,19 @@ def test_sampling_methods_predict_and_compact(method, tmp_path):
     assert model.result_.method == method
 
 
-def test_scores_take_weights_that_differ_from_point_to_point(fitted):
+def test_predictive_distribution_agrees_with_every_other_prediction(fitted):
     model, X, y = fitted
-    w, m, s = model.predictive_mixture(X)
-    density = sbnn.scores.mixture_log_density(y, m, s, w)
-    np.testing.assert_allclose(density, model.log_predictive_density(X, y))
-    low = sbnn.scores.mixture_quantile(0.05, m, s, w)
-    np.testing.assert_allclose(low, model.predict(X, return_interval=0.9)[1][:, 0], atol=1e-8)
-    one_by_one = [
-        sbnn.scores.crps_mixture(y[[i]], m[:, [i]], s[:, [i]], w[:, i]) for i in range(len(y))
-    ]
-    assert sbnn.scores.crps_mixture(y, m, s, w) == pytest.approx(np.mean(one_by_one))
+    predictive = model.predictive(X)
+    mean, std, interval = model.predict(X, return_std=True, return_interval=0.9)
+    np.testing.assert_allclose(predictive.mean(), mean)
+    np.testing.assert_allclose(predictive.std(), std)
+    np.testing.assert_allclose(predictive.quantiles([0.05, 0.95]).T, interval)
+    np.testing.assert_array_equal(predictive.log_density(y), model.log_predictive_density(X, y))
+    calm = model.predictive(X, noise=False)
+    np.testing.assert_allclose(calm.mean(), mean)
+    assert (calm.std() < std).all()
+
+
+def test_an_estimator_is_its_parameters_and_its_state(fitted):
+    model, X, _ = fitted
+    same(model, SparseBNNRegressor.from_state(model.get_params(), model.fitted_state()), X)

@@ -139,8 +139,8 @@ def test_more_iterations_do_not_lower_the_evidence(seed):
 def test_a_weight_without_effect_is_dropped_when_compact(fitted):
     """A weight of 1e-9 that the posterior holds there moves nothing; the others stay."""
     model = fitted[0]
-    posterior = model._posterior
-    small = posterior.compact(model._inputs)
+    posterior, inputs = model.posterior_, model.fitted_state().inputs
+    small = posterior.compact(inputs)
     kept = small.table()["n_parameters"].to_numpy()
     assert kept.dtype.kind == "i"
     assert (kept <= posterior.table()["n_kept"].to_numpy()).all()
@@ -149,12 +149,10 @@ def test_a_weight_without_effect_is_dropped_when_compact(fitted):
     place = best.active[0]
     best.phi[place] = 1e-9
     best.log_alpha[place] = 18 * np.log(10.0)  # N(0, 1e-18)
-    jac = lo.Linearised(
-        lo.Model(model._inputs, np.zeros((1, model._inputs.shape[1])), best.sizes), best
-    )
+    jac = lo.Linearised(lo.Model(inputs, np.zeros((1, inputs.shape[1])), best.sizes), best)
     best.precision = jac.precision(best)
     mixture = type(posterior.mixture)((best,), np.ones(1), 1.0)
-    cut = type(posterior).of(mixture, model._inputs).compact(model._inputs)
+    cut = type(posterior).of(mixture, inputs).compact(inputs)
     assert len(cut.best.active) < len(best.active)
 
 

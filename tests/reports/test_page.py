@@ -19,12 +19,11 @@ from scipy.stats import binom
 
 from sbnn._core import text as formats
 from sbnn._core.messages import SamplerStuck, SamplingFinished, SamplingSlow, SearchEnded
-from sbnn.regressor.posteriors import DrawsPosterior
-from sbnn.reports import figures as report_figures
-from sbnn.reports import fit as folder
-from sbnn.reports import network_graph as report_network
-from sbnn.reports import page as report
-from sbnn.reports import validation
+from sbnn.methods.draws_posterior import DrawsPosterior
+from sbnn.reports import figures, fit_folder, network_graph, page, score_tables, validation, verdict
+from sbnn.reports import fit as fits
+from sbnn.reports.cautions import cautions
+from sbnn.reports.fit import Run, dumps, fit, judged
 from sbnn.reports.glossary import GLOSSARY
 
 EVIL = "<script>alert(1)</script>"
@@ -48,15 +47,13 @@ def several():
     data["y"] = 2 * x[:, 0] + 0.1 * rng.normal(size=40)
     data["</title><b>z"] = x[:, 0] + 0.1 * rng.normal(size=40)
     command = f"sbnn fit data.csv --target y --features '{EVIL}'"
-    return folder.fit(
-        data, [EVIL, DOLLAR, "speed"], ["y", "</title><b>z"], OPTIONS, command=command
-    )
+    return fit(data, [EVIL, DOLLAR, "speed"], ["y", "</title><b>z"], OPTIONS, command=command)
 
 
 @pytest.fixture(scope="module")
-def page(several, tmp_path_factory):
+def report(several, tmp_path_factory):
     path = tmp_path_factory.mktemp("several") / "report.html"
-    path.write_text(report.render(several), encoding="utf-8")
+    path.write_text(page.render(several), encoding="utf-8")
     return path
 
 
@@ -80,8 +77,8 @@ class Outline(HTMLParser):
 
 
 # ---------------------------------------------------------------------------- without a browser
-def test_names_of_columns_are_text_and_not_code(page):
-    text = page.read_text(encoding="utf-8")
+def test_names_of_columns_are_text_and_not_code(report):
+    text = report.read_text(encoding="utf-8")
     outline = Outline(text)
     assert len(outline.all("script")) == 1  # our own
     assert "alert(1)" not in text[text.index("<script>") :]
@@ -92,8 +89,8 @@ def test_names_of_columns_are_text_and_not_code(page):
     assert "</title><b>z" not in text
 
 
-def test_the_page_needs_no_network_and_says_what_its_pictures_show(page):
-    text = page.read_text(encoding="utf-8")
+def test_the_page_needs_no_network_and_says_what_its_pictures_show(report):
+    text = report.read_text(encoding="utf-8")
     outline = Outline(text)
     addresses = [a for _, tag in outline.tags for k, a in tag.items() if k in ("src", "href")]
     assert addresses
@@ -110,13 +107,13 @@ def test_the_page_needs_no_network_and_says_what_its_pictures_show(page):
 
 
 def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(several):
-    words = " ".join(s.text for s in report.verdict(several))
+    words = " ".join(s.text for s in verdict.verdict(several))
     assert "explains nearly all of “y” in rows it did not see" in words
     assert "95 % intervals for “y” held" in words
     assert f"“{EVIL}”" in words
     shares = several.model.feature_relevance_
     order = np.argsort(-shares)
-    idle = [f"“{several.features[j]}”" for j in order if shares[j] < report.UNUSED]
+    idle = [f"“{several.features[j]}”" for j in order if shares[j] < verdict.UNUSED]
     assert {"“$x^{”", "“speed”"} >= set(idle)
     assert ("Next to no influence: " + ", ".join(idle) in words) == bool(idle)
     # Every input is in one of the classes, in the order of their shares.
@@ -124,43 +121,42 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert places == sorted(places)
     assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
     assert "Not verified by sampling" in words
-    own = report_figures.own_uncertainty(several)
+    own = verdict.own_uncertainty(several)
     assert f"own uncertainty, {formats.number(float(own[0]), 2)} for a typical row" in words
 
 
 def test_the_band_of_the_function_is_the_predicted_distribution_without_its_noise(several):
-    weights, means, stds = report_figures.function_mixture(several, several.x)
+    function = several.model.predictive(several.x, noise=False)
     mean, std = several.model.predict(several.x, return_std=True)
-    np.testing.assert_allclose((weights * means).sum(axis=0), mean)
-    spread = (weights * (stds**2 + (means - mean) ** 2)).sum(axis=0)
+    np.testing.assert_allclose(function.mean(), mean)
     # what is left is the noise, a mean over the optima that predict
-    optima = several.model._posterior.mixture.optima
+    optima = several.model.posterior_.mixture.optima
     noise = np.array([np.exp(o.log_variance) for o in optima]) * several.y.var(axis=0)
-    assert (std**2 - spread >= noise.min(axis=0) * (1 - 1e-9)).all()
-    assert (std**2 - spread <= noise.max(axis=0) * (1 + 1e-9)).all()
+    assert (std**2 - function.std() ** 2 >= noise.min(axis=0) * (1 - 1e-9)).all()
+    assert (std**2 - function.std() ** 2 <= noise.max(axis=0) * (1 + 1e-9)).all()
 
 
 def test_how_many_rows_chance_allows_is_said(several):
     # 95 % of 40 rows, central 95 % of the binomial distribution: 35 to 40 rows
     held = several.held_out
     wide = replace(held, lower=held.y - 1.0, upper=held.y + 1.0)
-    sentence = report.verdict(replace(several, held_out=wide))[2]
+    sentence = verdict.verdict(replace(several, held_out=wide))[2]
     assert "100 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
 
 
 def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(several):
     held = several.held_out
     narrow = replace(held, lower=held.mean - 1e-6, upper=held.mean + 1e-6)
-    sure = [s for s in report.verdict(replace(several, held_out=narrow)) if "intervals" in s.text]
+    sure = [s for s in verdict.verdict(replace(several, held_out=narrow)) if "intervals" in s.text]
     assert sure[0].tone == "bad"
     assert "surer than it should be" in sure[0].text
     useless = replace(held, mean=np.zeros_like(held.mean) + held.y.mean(axis=0))
-    poor = report.verdict(replace(several, held_out=useless))[0]
+    poor = verdict.verdict(replace(several, held_out=useless))[0]
     assert poor.tone == "bad"
     assert "hardly better than the mean" in poor.text
     odd = several.data.assign(speed=1.0)
     odd.iloc[1] = odd.iloc[0]
-    texts = " ".join(report.cautions(replace(several, data=odd.iloc[:20])))
+    texts = " ".join(cautions(replace(several, data=odd.iloc[:20])))
     assert "same value in every row: “speed”" in texts
     assert "Only 20 rows" in texts
     assert "repeat another one" in texts
@@ -175,7 +171,7 @@ def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
         model = copy.copy(several.model)
         model.optima_ = table.iloc[:1].loc[[0] * len(kept)].assign(n_kept=kept)
         model.summary = lambda: summary
-        return report._sparsity(replace(several, model=model)).text
+        return verdict._sparsity(replace(several, model=model)).text
 
     assert (
         sentence([0, 0], total)
@@ -191,9 +187,9 @@ def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
 def test_a_fold_worse_than_the_mean_is_called_so(several):
     held = several.held_out
     worse = replace(held, mean=held.mean + 3 * held.y.std(axis=0))
-    assert "worse than the mean does" in report._goodness(replace(several, held_out=worse), 0).text
+    assert "worse than the mean does" in verdict._goodness(replace(several, held_out=worse), 0).text
     as_mean = replace(held, mean=np.broadcast_to(held.y.mean(axis=0), held.y.shape))
-    text = report._goodness(replace(several, held_out=as_mean), 0).text
+    text = verdict._goodness(replace(several, held_out=as_mean), 0).text
     assert "hardly better than the mean does" in text
 
 
@@ -201,76 +197,98 @@ def test_classes_and_far_errors_are_told(several):
     held = several.held_out
     far = held.mean.copy()
     far[3, 0] += 6.5 * held.std[3, 0]
-    told = report.cautions(replace(several, held_out=replace(held, y=far)))
+    told = cautions(replace(several, held_out=replace(held, y=far)))
     (text,) = (t for t in told if "standard deviations" in t)
     assert text.startswith("1 unseen row lies more than 6 standard deviations from the “y”")
     near = held.mean + 5.9 * held.std
-    told = report.cautions(replace(several, held_out=replace(held, y=near)))
+    told = cautions(replace(several, held_out=replace(held, y=near)))
     assert not any("standard deviations" in t for t in told)
     classes = several.data.assign(y=(several.data["y"] > 0).astype(float))
-    (text,) = (t for t in report.cautions(replace(several, data=classes)) if "two values" in t)
-    assert text.startswith("“y” takes two values only")
-    assert not any("two values" in t for t in report.cautions(several))
+    (text,) = (t for t in cautions(replace(several, data=classes)) if "two values" in t)
+    assert text.startswith("“y” has only two values")
+    assert not any("two values" in t for t in cautions(several))
 
 
-def test_sampled_fits_are_called_verified_or_not(several):
-    run = {
-        "verified": True, "evidence_gap": 0.1, "log_evidence_error": 0.2, "converged": False,
-        "reason": "a stage hit its cap", "slow": True, "messages": [], "optima": [], "newton": [],
-        "stages": [],
-    }  # fmt: skip
-    fitted = replace(several, record={**several.record, "run": run})
-    assert "with a reservation" in report.verdict(fitted)[-1].text
-    assert report.verdict(fitted)[-1].tone == "plain"
-    calm = replace(several, record={**several.record, "run": {**run, "converged": True}})
-    assert report.verdict(calm)[-1].text.startswith("Verified: the log evidence")
+def with_run(fitted, **changes):
+    """The fit as if a sampling method had made it."""
+    run = Run(True, 0.1, 0.2, False, "a stage hit its cap", slow=True)
+    return replace(fitted, record=replace(fitted.record, run=replace(run, **changes)))
+
+
+def test_verdict_says_whether_a_sampled_fit_was_verified(several):
+    last = lambda **changes: verdict.verdict(with_run(several, **changes))[-1]
+    assert "with a reservation" in last().text
+    assert last().tone == "plain"
+    assert last(converged=True).text.startswith("Verified: the log evidence")
+    assert last(verified=False).tone == "bad"
+    assert "nothing to verify" in last(verified=None).text
+
+
+def test_messages_of_a_run_are_shown_once(several):
     slow = "The last run of the sampler mixed slowly: a stage hit its cap."
-    assert any(text.startswith(slow) for text in report.cautions(fitted))
-    mixed = replace(several, record={**several.record, "run": {**run, "slow": False}})
-    assert not any("mixed slowly" in text for text in report.cautions(mixed))
-    fitted = replace(several, record={**several.record, "run": {**run, "verified": False}})
-    assert report.verdict(fitted)[-1].tone == "bad"
-    twice = {**several.record, "run": {**run, "messages": ["stuck"]}, "warnings": ["stuck"]}
-    assert report.cautions(replace(several, record=twice)).count("stuck") == 1
-    fitted = replace(several, record={**several.record, "run": {**run, "verified": None}})
-    assert "nothing to verify" in report.verdict(fitted)[-1].text
+    assert any(text.startswith(slow) for text in cautions(with_run(several)))
+    assert not any("mixed slowly" in text for text in cautions(with_run(several, slow=False)))
+    assert cautions(with_run(several, messages=["stuck"]), ["stuck"]).count("stuck") == 1
+
+
+def test_verdict_and_warnings_are_part_of_the_record_and_of_the_page(several):
+    assert several.record.verdict == verdict.verdict(several)
+    assert several.record.warnings == cautions(several)
+    told = replace(
+        several.record, verdict=[verdict.Sentence("good", "All is well.")], warnings=["Or is it?"]
+    )
+    text = page.render(replace(several, record=told))
+    assert '<li class="good">All is well.</li>' in text
+    assert "Or is it?" in text
+    assert several.record.verdict[0].text.split()[0] not in text[: text.index("Predictions</h2>")]
+
+
+def test_a_fit_is_read_back_as_it_was_written(several, tmp_path):
+    fitted = with_run(several, optima=[{"origin": "mixture", "log_evidence": -3.0}])
+    fit_folder.save(fitted, tmp_path)
+    loaded = fit_folder.load(tmp_path)
+    assert dumps(loaded.record.as_json()) == dumps(fitted.record.as_json())
+    assert loaded.record.run == fitted.record.run
+    assert loaded.record.verdict == fitted.record.verdict
+    pd.testing.assert_frame_equal(loaded.data, fitted.data, check_names=False)
+    np.testing.assert_array_equal(loaded.held_out.crps, fitted.held_out.crps)
+    assert page.render(loaded) == page.render(fitted)
+
+
+@pytest.mark.parametrize(
+    ("step", "said", "rough"),
+    [
+        (1.0, "changed by up to 10.0 nat in the last ten", True),
+        (0.01, "changed by up to 0.1 nat in the last ten", False),
+        (0.001, "changed by less than 0.1 nat", False),
+    ],
+)
+def test_optima_that_have_not_converged_are_named(several, step, said, rough):
+    state = several.model.fitted_state()
+    mixture = state.posterior.mixture
+    best = replace(mixture.optima[0], converged=False, history=[step * k for k in range(20)])
+    late = replace(mixture, optima=(best, *mixture.optima[1:]))
+    changed = replace(state, posterior=replace(state.posterior, mixture=late))
+    model = several.model.from_state(several.model.get_params(), changed)
+    texts = cautions(replace(several, model=model))
+    (told,) = (text for text in texts if "had not converged" in text)
+    assert f"1 of {len(mixture.optima)} optima had not converged" in told
+    assert said in told
+    assert ("rough" in told) is rough
+    assert "method_options" not in told  # there is no such option on the command line
+    assert not any("had not converged" in text for text in cautions(several))
 
 
 def test_a_slow_run_is_reported_unless_a_message_says_so():
     slow = SamplingSlow(2, 0.3)
-    assert folder._slow(SimpleNamespace(reason=slow, messages=()))
-    assert folder._slow(SimpleNamespace(reason=SearchEnded("converged", slow), messages=()))
-    assert not folder._slow(SimpleNamespace(reason=slow, messages=(SamplerStuck(slow),)))
-    assert not folder._slow(SimpleNamespace(reason=SamplingFinished(), messages=()))
+    assert fits._slow(SimpleNamespace(reason=slow, messages=()))
+    assert fits._slow(SimpleNamespace(reason=SearchEnded("converged", slow), messages=()))
+    assert not fits._slow(SimpleNamespace(reason=slow, messages=(SamplerStuck(slow),)))
+    assert not fits._slow(SimpleNamespace(reason=SamplingFinished(), messages=()))
 
 
-def test_evidence_that_had_not_settled_is_said_so(several):
-    best = several.model._posterior.best
-    before = best.converged, list(best.history)
-    best.converged, best.history = False, [*range(20)]
-    try:
-        several.model._set_learned()
-        n = len(several.model.optima_)
-        (told,) = (text for text in report.cautions(several) if "had not converged" in text)
-        assert f"1 of {n} optima had not converged" in told
-        assert "still changed by up to 10.0 nat in the last ten" in told
-        assert "rough" in told
-        assert "method_options" not in told  # there is no such option on the command line
-        best.history = [0.01 * k for k in range(20)]
-        several.model._set_learned()
-        (calm,) = (text for text in report.cautions(several) if "had not converged" in text)
-        assert "rough" not in calm
-        best.history = [0.001 * k for k in range(20)]
-        several.model._set_learned()
-        assert any("changed by less than 0.1 nat" in text for text in report.cautions(several))
-    finally:
-        best.converged, best.history = before
-        several.model._set_learned()
-    assert not any("had not converged" in text for text in report.cautions(several))
-
-
-def test_every_word_is_explained_in_the_report_and_in_the_documentation(page):
-    text = html.unescape(page.read_text(encoding="utf-8"))
+def test_every_word_is_explained_in_the_report_and_in_the_documentation(report):
+    text = html.unescape(report.read_text(encoding="utf-8"))
     docs = Path(__file__).parents[2] / "docs" / "reference" / "glossary.md"
     shown = docs.read_text(encoding="utf-8")
     for word, meaning in GLOSSARY.items():
@@ -280,26 +298,25 @@ def test_every_word_is_explained_in_the_report_and_in_the_documentation(page):
 
 @pytest.mark.parametrize("method", ["standard", "nsbl"])
 def test_fits_by_sampling_have_a_report_of_their_own(several, method):
-    """Draws in place of the Laplace mixture: the page tells γ where it is learned."""
+    """Draws in place of the Laplace mixture: the page shows γ where it is learned."""
     rng = np.random.default_rng(0)
-    model = copy.copy(several.model)
-    network = model.network_
+    state = several.model.fitted_state()
+    network = several.model.network_
     phi = rng.normal(size=(300, network.n_parameters))
     learned = np.linspace(0, 1, network.n_parameters) if method == "nsbl" else np.full(14, np.nan)
     noise = np.full((300, 2), 0.3)
-    model._posterior = DrawsPosterior(network, phi, noise, 5 - 5 * learned, learned)
-    model.method_used_ = method
-    model._set_learned()
+    draws = DrawsPosterior(network, phi, noise, 5 - 5 * learned, learned)
+    sampled = replace(state, posterior=draws, method_used=method)
+    model = several.model.from_state(several.model.get_params(), sampled)
     held = validation.leave_one_out(model, several.x, several.y)
-    run = {
-        "verified": None, "evidence_gap": None, "log_evidence_error": 0.2, "converged": True,
-        "reason": "", "messages": ["3 draws failed"], "stages": [],
-        "newton": [{"objective": 1.0}, {"objective": 2.0}],
-        "refine": [{"log_evidence": -4.0}, {"log_evidence": -3.0}],
-        "optima": [{"origin": "mixture", "log_evidence": -3.0, "share": 1.0, "gap": 0.1}],
-    }  # fmt: skip
-    record = {**several.record, "run": run, "method": method, "validation": held.how}
-    text = report.render(replace(several, model=model, held_out=held, record=record))
+    run = Run(
+        None, None, 0.2, True, messages=["3 draws failed"],
+        newton=[{"objective": 1.0}, {"objective": 2.0}],
+        refine=[{"log_evidence": -4.0}, {"log_evidence": -3.0}],
+        optima=[{"origin": "mixture", "log_evidence": -3.0, "share": 1.0, "gap": 0.1}],
+    )  # fmt: skip
+    record = replace(several.record, run=run, method=method, validation=held.how)
+    text = page.render(judged(replace(several, model=model, held_out=held, record=record)))
     assert ("learns no relevance" in text) is (method == "standard")
     assert ("Line width is the relevance" in text) is (method == "nsbl")
     assert ("what is pruned stays as all rows chose it" in text) is (method == "nsbl")
@@ -324,7 +341,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
         DrawsPosterior(network, draws, noise, np.zeros(14), gamma) for draws in (phi, flipped)
     )
     x_t = rng.normal(size=(3, 5))
-    np.testing.assert_allclose(one.components(x_t)[1], both.components(x_t)[1], atol=1e-12)
+    np.testing.assert_allclose(one.predictive(x_t).means, both.predictive(x_t).means, atol=1e-12)
     assert np.abs(np.median(flipped, axis=0) - np.median(phi, axis=0)).max() > 0.1
     for before, after in zip(one.centre_and_spread, both.centre_and_spread):
         np.testing.assert_allclose(after, before)
@@ -339,7 +356,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
 
 
 def test_options_in_warnings_stay_on_one_line_and_all_else_is_escaped():
-    text = str(report.with_options(f"{EVIL}: try --hidden 3, or --noise-std"))
+    text = str(page.with_options(f"{EVIL}: try --hidden 3, or --noise-std"))
     assert text == (
         "&lt;script&gt;alert(1)&lt;/script&gt;: try "
         '<code class="whole">--hidden</code> 3, or <code class="whole">--noise-std</code>'
@@ -356,15 +373,15 @@ def test_options_in_warnings_stay_on_one_line_and_all_else_is_escaped():
     ],
 )
 def test_shares_say_how_sure_they_are(value, error, text):
-    assert report._share(value, error) == text
+    assert score_tables._share(value, error) == text
 
 
 def test_one_input_is_shown_as_a_curve(tmp_path):
     x = np.linspace(-1, 1, 12)
     data = pd.DataFrame({"x": x, "y": x + 0.01 * np.cos(9 * x)})
     options = {**OPTIONS, "hidden_layer_sizes": (1,), "method": "laplace", "n_starts": 1}
-    fitted = folder.fit(data, ["x"], ["y"], options)
-    text = report.render(fitted)
+    fitted = fit(data, ["x"], ["y"], options)
+    text = page.render(fitted)
     assert "y as a function of x" in text
     assert "against each input" not in text
     assert "#inputs" not in text
@@ -373,7 +390,7 @@ def test_one_input_is_shown_as_a_curve(tmp_path):
 
 def test_scores_have_the_errors_of_means_over_rows(several):
     """Against the spread of the scores of resampled rows."""
-    held, errors = several.held_out, report._errors(several)
+    held, errors = several.held_out, validation.standard_errors(several.held_out)
     rng = np.random.default_rng(0)
     rmse, nlpd = [], []
     for _ in range(4000):
@@ -383,7 +400,7 @@ def test_scores_have_the_errors_of_means_over_rows(several):
     # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is a little bent
     np.testing.assert_allclose(errors["nlpd"], np.std(nlpd, axis=0), rtol=0.05)
     np.testing.assert_allclose(errors["rmse"], np.std(rmse, axis=0), rtol=0.15)
-    shown = report._scores(several)[0]
+    shown = score_tables.scores_table(several)[0]
     assert shown["rmse"].replace(formats.NO_BREAK, " ") == formats.with_error(
         several.scores["rmse"][0], errors["rmse"][0]
     )
@@ -391,7 +408,7 @@ def test_scores_have_the_errors_of_means_over_rows(several):
 
 @pytest.mark.parametrize(("n", "bins"), [(40, 5), (70, 8), (1000, 20)])
 def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
-    low, high = binom.ppf(report_figures.BAND, n, 1 / bins)
+    low, high = binom.ppf(figures.BAND, n, 1 / bins)
     inside = binom.pmf(np.arange(low, high + 1), n, 1 / bins).sum()
     assert 0.95 <= inside < 0.985
     narrower = binom.pmf(np.arange(low + 1, high), n, 1 / bins).sum()
@@ -400,41 +417,41 @@ def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
 
 def test_a_changed_fit_is_told_apart_from_slow_falls():
     rise = np.r_[-500, -600, np.linspace(-50, -10, 20)]  # a random start may fall
-    assert report_figures.falls(rise).tolist() == []
+    assert figures.falls(rise).tolist() == []
     slow = np.r_[rise, np.linspace(-10, -14, 20)]
-    assert report_figures.falls(slow).tolist() == []
+    assert figures.falls(slow).tolist() == []
     changed = np.r_[slow, -2500, -300, -12, -5, -5]
-    assert report_figures.falls(changed).tolist() == [len(slow)]
+    assert figures.falls(changed).tolist() == [len(slow)]
 
 
 def test_log_evidences_of_optima_are_in_the_units_of_the_target(several):
     """Where y is multiplied by c, log evidences fall by n log c: by 40 log 10 per target here."""
     scaled = several.data.copy()
     scaled[several.targets] *= 10.0
-    again = folder.fit(scaled, several.features, several.targets, OPTIONS)
+    again = fit(scaled, several.features, several.targets, OPTIONS)
     shift = -2 * 40 * np.log(10.0)
     before, after = (f.model.optima_["log_evidence"] for f in (several, again))
     np.testing.assert_allclose(after, before + shift, rtol=1e-6)
     assert again.model.log_evidence_ == pytest.approx(after[0])
-    assert report._optima(again)["rows"][0][1] == formats.fixed(after[0], 1)
-    assert formats.fixed(after[0], 1) in report.verdict(again)[-1].text
+    assert score_tables.optima_table(again)["rows"][0][1] == formats.fixed(after[0], 1)
+    assert formats.fixed(after[0], 1) in verdict.verdict(again)[-1].text
 
 
 def test_coverage_counts_as_right_within_what_chance_allows():
-    low, high = report.coverage_range(100)
+    low, high = verdict.coverage_range(100)
     assert (low, high) == pytest.approx((0.90, 0.99))
 
 
 def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(several, monkeypatch):
-    graph = report_network.network_graph(several)
+    graph = network_graph.network_graph(several)
     n = several.model.network_.n_parameters
     assert len(graph["edges"]) == n == 14
-    assert sum(not e["pruned"] for e in graph["edges"]) == graph["n_kept"]
-    kept = [e for e in graph["edges"] if not e["pruned"]]
-    assert all(0.6 <= e["width"] <= 4.6 for e in kept)
-    assert all("γ = " in e["tip"] and "log α = " in e["tip"] for e in graph["edges"])
-    monkeypatch.setattr(report_network, "MAX_PRUNED", 5)
-    large = report_network.network_graph(several)
+    assert sum(not e.pruned for e in graph["edges"]) == graph["n_kept"]
+    kept = [e for e in graph["edges"] if not e.pruned]
+    assert all(0.6 <= e.width <= 4.6 for e in kept)
+    assert all("γ = " in e.tip and "log α = " in e.tip for e in graph["edges"])
+    monkeypatch.setattr(network_graph, "MAX_PRUNED", 5)
+    large = network_graph.network_graph(several)
     assert len(large["edges"]) == graph["n_kept"]
     assert not large["all_drawn"]
 
@@ -514,16 +531,16 @@ def test_errors_of_a_page_would_be_seen(chromium, tmp_path):
     assert "nonsense" in " ".join(browser.visit(path).console)
 
 
-def test_the_console_stays_empty_and_nothing_is_run_from_the_table(chromium, page):
-    seen = browser.visit(page)
+def test_the_console_stays_empty_and_nothing_is_run_from_the_table(chromium, report):
+    seen = browser.visit(report)
     assert seen.console == []
     assert "parameters" in seen.dom
     assert "14 of 14 parameters" in seen.dom
     assert seen.title == "y, </title><b>z: a sparse Bayesian neural network"
 
 
-def test_pointing_at_an_edge_shows_its_parameter(chromium, page):
-    seen = browser.visit(page, HOVER)
+def test_pointing_at_an_edge_shows_its_parameter(chromium, report):
+    seen = browser.visit(report, HOVER)
     assert seen.console == []
     before, text, after = seen.title.split("|")
     assert (before, after) == ("block", "none")
@@ -532,8 +549,8 @@ def test_pointing_at_an_edge_shows_its_parameter(chromium, page):
     assert "log α = " in text
 
 
-def test_the_table_sorts_and_filters(chromium, page, several):
-    seen = browser.visit(page, SORT)
+def test_the_table_sorts_and_filters(chromium, report, several):
+    seen = browser.visit(report, SORT)
     assert seen.console == []
     found = json.loads(seen.title)
     assert found["up"] == sorted(found["up"])
@@ -546,8 +563,8 @@ def test_the_table_sorts_and_filters(chromium, page, several):
     assert found["count"] == "2 of 14 parameters"
 
 
-def test_what_scrolls_sideways_says_so_and_nothing_else_does(chromium, page):
-    seen = browser.visit(page, HINTS)
+def test_what_scrolls_sideways_says_so_and_nothing_else_does(chromium, report):
+    seen = browser.visit(report, HINTS)
     assert seen.console == []
     found = json.loads(seen.title)
     assert found["wide"] < found["narrow"] == found["boxes"] == 4
@@ -555,24 +572,24 @@ def test_what_scrolls_sideways_says_so_and_nothing_else_does(chromium, page):
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_fits_its_window(chromium, page, width):
-    content, window = browser.widths(page, width)
+def test_the_page_fits_its_window(chromium, report, width):
+    content, window = browser.widths(report, width)
     assert window == width
     assert content <= width
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_text_has_contrast_in_light_and_dark(chromium, page, dark):
-    ratio, *where = browser.visit(page, CONTRAST, dark=dark).title.split(" ", 1)
+def test_text_has_contrast_in_light_and_dark(chromium, report, dark):
+    ratio, *where = browser.visit(report, CONTRAST, dark=dark).title.split(" ", 1)
     assert float(ratio) >= 4.5, where
     assert ("rgb(22, 24, 28)" in where[0]) is dark
 
 
-def test_it_prints_and_can_be_pictured(chromium, page, tmp_path):
-    printed = browser.pdf(page, tmp_path / "report.pdf").read_bytes()
+def test_it_prints_and_can_be_pictured(chromium, report, tmp_path):
+    printed = browser.pdf(report, tmp_path / "report.pdf").read_bytes()
     assert printed.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 30
-    light = browser.picture(page, tmp_path / "light.png", 1400).read_bytes()
-    dark = browser.picture(page, tmp_path / "dark.png", 400, dark=True).read_bytes()
+    light = browser.picture(report, tmp_path / "light.png", 1400).read_bytes()
+    dark = browser.picture(report, tmp_path / "dark.png", 400, dark=True).read_bytes()
     assert light.startswith(b"\x89PNG")
     assert light != dark

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from sbnn import scores as predict
+from sbnn.regressor.options import infeasible
 from sbnn.reports import validation
+from sbnn.scores import NormalMixture
 
 
 class Mean:
@@ -19,10 +20,10 @@ class Mean:
         self.mean, self.std = y.mean(axis=0), y.std(axis=0)
         return self
 
-    def predictive_mixture(self, x):
+    def predictive(self, x):
         assert not self.seen & set(x["row"])
         shape = (1, len(x), *np.shape(self.mean))
-        return np.ones(shape), np.full(shape, self.mean), np.full(shape, self.std)
+        return NormalMixture(np.ones(shape), np.full(shape, self.mean), self.std)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -54,8 +55,8 @@ class Draws:
         draws = rng.normal(y.mean(), noise / np.sqrt(len(y)), size=(n_draws, 1))
         self.means, self.noise = np.broadcast_to(draws, self.shape), noise
 
-    def predictive_mixture(self, x):
-        return np.full(self.shape, 1 / self.shape[0]), self.means, np.full(self.shape, self.noise)
+    def predictive(self, x):
+        return NormalMixture.of_draws(self.means, self.noise)
 
 
 def test_leave_one_out_agrees_with_the_closed_form():
@@ -82,27 +83,20 @@ def test_leaving_out_is_not_the_same_as_keeping_in():
     assert validation.leave_one_out(model, None, y[:, None]).log_density[-1, 0] < inside - 0.2
 
 
-def test_scores_of_mixtures_agree_with_the_library_s():
-    rng = np.random.default_rng(3)
-    y, means = rng.normal(size=6), rng.normal(size=(4, 6))
-    stds, weights = rng.uniform(0.5, 2, size=(4, 6)), np.array([0.1, 0.2, 0.3, 0.4])
-    local = np.broadcast_to(weights[:, None, None], (4, 6, 1))
-    got = validation._score(y[:, None], local, means[..., None], stds[..., None])
-    assert got["crps"].mean() == pytest.approx(predict.crps_mixture(y, means, stds, weights))
-    assert -got["log_density"].mean() == pytest.approx(predict.nlpd(y, means, stds, weights))
-    np.testing.assert_allclose(got["pit"][:, 0], predict.pit_mixture(y, means, stds, weights))
-    upper = predict.mixture_quantile(0.975, means, stds, weights)
-    np.testing.assert_allclose(got["upper"][:, 0], upper, rtol=1e-9)
-
-
-def test_thinned_components_keep_the_crps():
-    rng = np.random.default_rng(4)
-    means = np.sort(rng.normal(size=(3000, 5, 1)), axis=0)
-    weights = rng.dirichlet(np.ones(3000), size=5).T[..., None]
-    stds, y = np.full_like(means, 0.3), rng.normal(size=(5, 1))
-    thin = validation._crps(y, *validation._thin(weights, means, stds))
-    full = validation._crps(y, weights, means, stds)
-    np.testing.assert_allclose(thin, full, rtol=0.01)
+def test_two_outputs_are_left_out_together():
+    """With equal outputs, a row counts twice: as if its noise were √2 smaller."""
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=12)
+    model = Draws(y, 1.0, 4000, rng)
+    one = model.predictive(None)
+    both = NormalMixture.of_draws(np.stack([one.means] * 2, axis=2), 1.0)
+    model.predictive = lambda x: both
+    held = validation.leave_one_out(model, None, np.stack([y, y], axis=1))
+    assert held.mean.shape == (12, 2)
+    np.testing.assert_allclose(held.mean[:, 0], held.mean[:, 1])
+    # The draws weigh every row with precision 1 and its removal with −2: −1 is left.
+    expected = (y.sum() - 2 * y) / (12 - 2)
+    np.testing.assert_allclose(held.mean[:, 0], expected, atol=0.05)
 
 
 def test_scores_are_those_of_their_definitions():
@@ -118,7 +112,15 @@ def test_scores_are_those_of_their_definitions():
 
 
 def test_sampling_is_feasible_for_small_networks_only():
-    assert not any(validation.feasible((2,), 1, 1).values())
-    large = validation.feasible((20,), 3, 1)
+    assert not any(infeasible((2,), 1, 1).values())
+    large = infeasible((20,), 3, 1)
     assert large["laplace_nsbl"] == large["laplace"] == ""
     assert "101 parameters are more than 30" in large["nsbl"]
+
+
+def test_a_constant_target_has_no_r2():
+    y = np.column_stack([np.arange(4.0), np.ones(4)])
+    held = validation.HeldOut("", np.arange(4), y, y + 0.1, y, y, y, y, y, y)
+    first, second = held.scores()["r2"]
+    assert first == pytest.approx(1 - 0.01 / 1.25)
+    assert np.isnan(second)

@@ -8,8 +8,10 @@ import pytest
 from browser import visit
 
 from sbnn.sampling.checkpoints import Folder
-from sbnn.study import study as paper
+from sbnn.study import claims as judged_claims
+from sbnn.study import runs
 from sbnn.study.page import write_report
+from sbnn.study.tables import write_tables
 
 SMALL = 120
 
@@ -18,7 +20,7 @@ SMALL = 120
 def small_settings():
     patch = pytest.MonkeyPatch()
     patch.setattr(
-        paper.Settings, "of", classmethod(lambda cls, seed, quick: paper.Settings(seed, SMALL))
+        runs.Settings, "of", classmethod(lambda cls, seed, quick: runs.Settings(seed, SMALL))
     )
     yield
     patch.undo()
@@ -28,7 +30,7 @@ def small_settings():
 def study_folder(tmp_path_factory, small_settings):
     out = tmp_path_factory.mktemp("study")
     said: list[str] = []
-    study = paper.run(out, seed=0, say=said.append)
+    study = runs.run(out, seed=0, say=said.append)
     report, claims = write_report(study, out)
     return out, study, report, claims, said
 
@@ -67,7 +69,7 @@ def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_p
     (copy / "results" / "laplace.nc").unlink()
     (copy / "results" / "standard.nc").write_bytes(b"half written")
     said: list[str] = []
-    again = paper.run(copy, seed=0, say=said.append)
+    again = runs.run(copy, seed=0, say=said.append)
     running = [line.split()[1] for line in said if "running" in line]
     assert running == ["standard:", "laplace:"]
     assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
@@ -92,11 +94,11 @@ def test_an_interrupted_part_continues_or_starts_over_where_it_cannot(
 
     monkeypatch.setattr(Folder, "write", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
-        paper.run(copy, seed=0, say=lambda text: None)
+        runs.run(copy, seed=0, say=lambda text: None)
     if damaged:
         (copy / "results" / "standard.checkpoint" / "tmcmc.sbnn").write_bytes(b"half written")
     said: list[str] = []
-    again = paper.run(copy, seed=0, say=said.append)
+    again = runs.run(copy, seed=0, say=said.append)
     stages = len(study.results["standard"].history["stages"])
     assert len(writes) == (3 + stages if damaged else stages)
     assert damaged == any("Starting over" in line for line in said)
@@ -107,8 +109,8 @@ def test_an_interrupted_part_continues_or_starts_over_where_it_cannot(
 def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
     # Recomputed from the stored results alone; that a key gives one answer is tested per method.
-    again = paper.run(out, seed=0, say=lambda text: None)
-    paper.write_tables(again, tmp_path, paper.claims(again))
+    again = runs.run(out, seed=0, say=lambda text: None)
+    write_tables(again, tmp_path, judged_claims.table(judged_claims.judge(again)))
     for path in sorted((out / "tables").iterdir()):
         assert path.read_bytes() == (tmp_path / "tables" / path.name).read_bytes()
 
@@ -116,8 +118,8 @@ def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
 @pytest.mark.slow
 def test_a_study_run_twice_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
-    again = paper.run(tmp_path, seed=0, say=lambda text: None)
-    paper.write_tables(again, tmp_path, paper.claims(again))
+    again = runs.run(tmp_path, seed=0, say=lambda text: None)
+    write_tables(again, tmp_path, judged_claims.table(judged_claims.judge(again)))
     for path in sorted((out / "tables").iterdir()):
         assert path.read_bytes() == (tmp_path / "tables" / path.name).read_bytes()
 
@@ -130,14 +132,14 @@ def test_claims_are_judged_by_the_numbers_and_can_fail(study_folder):
     fake["nsbl"] = study.results["nsbl"].__class__(
         **{**study.results["nsbl"].__dict__, "phi": study.results["standard"].phi}
     )
-    judged = paper.claims(study._replace(results=fake))
+    judged = judged_claims.judge(study._replace(results=fake))
     bands = next(c for c in judged if "predict alike" in c.claim)
     assert not bands.holds
     # One whose relevances are all one prunes nothing and must fail the claim on output weights.
     fake["nsbl"] = study.results["nsbl"].__class__(
         **{**study.results["nsbl"].__dict__, "relevance": np.ones(10)}
     )
-    judged = paper.claims(study._replace(results=fake))
+    judged = judged_claims.judge(study._replace(results=fake))
     assert not next(c for c in judged if "One output weight" in c.claim).holds
 
 
@@ -147,4 +149,4 @@ def test_another_seed_starts_over(small_settings, tmp_path):
     (folder / "standard.nc").write_bytes(b"of another seed")
     stamp = folder / "settings.json"
     stamp.write_text('{"seed": 3}', encoding="utf-8")
-    assert not paper._same_settings(stamp, paper.Settings(0, SMALL))
+    assert not runs._same_settings(stamp, runs.Settings(0, SMALL))

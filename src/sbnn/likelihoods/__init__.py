@@ -4,6 +4,8 @@
 load it, so nothing here imports JAX before it is needed.
 """
 
+from typing import Any
+
 from sbnn._core.arrays import namespace
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.gaussian import Gaussian
@@ -16,6 +18,7 @@ __all__ = [
     "StudentT",
     "VaryingGaussian",
     "VaryingStudentT",
+    "from_description",
     "namespace",
     "resolve",
 ]
@@ -30,3 +33,12 @@ def resolve(noise: str | Likelihood) -> Likelihood:
     raise ValueError(
         f"`noise` must be 'constant' or an instance of sbnn.likelihoods.Likelihood; got {noise!r}."
     )
+
+
+def from_description(description: dict[str, Any]) -> Likelihood:
+    """The inverse of `Likelihood.describe`, for the likelihoods of this package."""
+    known = {c.__name__: c for c in (Gaussian, StudentT, VaryingGaussian, VaryingStudentT)}
+    kind = description["kind"]
+    if kind not in known:
+        raise ValueError(f"a likelihood of kind {kind!r} is not part of sbnn and is not stored")
+    return known[kind]()

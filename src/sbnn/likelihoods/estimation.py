@@ -107,7 +107,8 @@ class IntegratedPredictive:
         variance: np.ndarray,
         theta: np.ndarray,
     ) -> IntegratedPredictive:
-        nodes, node_weights = _rule(NODES_TO_PREDICT, f.shape[-1])
+        # Without a spread of f, one node is exact.
+        nodes, node_weights = _rule(NODES_TO_PREDICT if variance.any() else 1, f.shape[-1])
         at = nodes.reshape(len(nodes), *(1,) * (f.ndim - 1), -1)
         moved = (f + at * np.sqrt(variance)).reshape(-1, *f.shape[1:])
         weights = np.broadcast_to(weights, f.shape[:-1])

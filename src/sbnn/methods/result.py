@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sbnn.evidence.relevance import Pruned
+    from sbnn.methods.draws_posterior import DrawsPosterior
 
 
 class Orbit(NamedTuple):
@@ -250,6 +251,31 @@ class Result:
         if self.relevance is not None:
             table["relevance"] = self.relevance
         return table
+
+    def posterior(self) -> DrawsPosterior:
+        """The network's posterior draws as the `Posterior` that reports use.
+
+        Returns
+        -------
+        DrawsPosterior
+            In the units of the problem.
+        """
+        from sbnn.methods.draws_posterior import DrawsPosterior
+
+        problem = self.network_problem
+        d = problem.network.n_parameters
+        unknown = np.full(d, np.nan)
+        outputs = push_forward(problem.network, self.phi, problem.x)
+        _, noise = problem.centre_and_noise(self.phi, outputs)
+        return DrawsPosterior(
+            problem.network,
+            self.phi[:, :d],
+            problem.regression.new_theta(self.phi),
+            problem.likelihood,
+            (noise**2).mean(axis=(0, 1)),
+            unknown if self.log_alpha is None else self.log_alpha[:d],
+            unknown if self.relevance is None else self.relevance[:d],
+        )
 
     def neuron_relevance(self) -> list[np.ndarray]:
         """Relevance of the hidden neurons.

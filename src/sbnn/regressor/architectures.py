@@ -1,4 +1,4 @@
-"""Families of hidden widths: what the estimator tries where it is not told."""
+"""Default hidden-layer sizes of `SparseBNNRegressor`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 # Several architectures whose optima are mixed. One and two hidden layers together score better than
-# either alone, but where a few neurons suffice.
+# either alone, except where a few neurons suffice.
 Family = tuple[tuple[int, ...], ...]
 NARROW: Family = ((3,), (6,))
 MIDDLE: Family = ((12,), (8, 6))
@@ -20,7 +20,7 @@ FEW_ROWS, MANY_ROWS = 500, 2000
 
 
 def families(hidden_layer_sizes: Any, n_rows: int, sampled: bool) -> list[Family]:
-    """Families between which the evidence chooses, from small to large.
+    """Families of architectures between which the evidence chooses, from small to large.
 
     Parameters
     ----------
@@ -29,6 +29,16 @@ def families(hidden_layer_sizes: Any, n_rows: int, sampled: bool) -> list[Family
     n_rows : int
     sampled : bool
         Whether a sampling method is used, which takes one small network.
+
+    Returns
+    -------
+    list of Family
+        Each a tuple of tuples of hidden widths.
+
+    Raises
+    ------
+    ValueError
+        If `hidden_layer_sizes` is none of the above.
 
     Examples
     --------

@@ -1,37 +1,39 @@
-"""SparseBNNRegressor: sparse Bayesian neural networks with scikit-learn's manners."""
+"""SparseBNNRegressor: sparse Bayesian neural networks with a scikit-learn interface."""
 
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_info
 
-from sbnn._core.messages import Message, MethodChosen, MethodRequested, warn
+from sbnn._core.messages import warn
 from sbnn.evidence.laplace.fit import Options, fit
-from sbnn.evidence.laplace.mixture import Trial, moments, quantiles
+from sbnn.evidence.laplace.mixture import Trial
 from sbnn.evidence.laplace.models import NetworkModel
-from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
-from sbnn.problems.activations import ACTIVATIONS
-from sbnn.regressor.architectures import families
-from sbnn.regressor.posteriors import DrawsPosterior, LaplacePosterior, Posterior
+from sbnn.likelihoods import Likelihood, resolve
+from sbnn.methods.posterior import Posterior, summary
+from sbnn.methods.registry import METHODS, SAMPLING
+from sbnn.regressor import options as checks
+from sbnn.regressor.architectures import Family, families
+from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.prediction import Predictions
 from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.state import FittedState
 from sbnn.tables.column_checks import check_numbers
 
-MAX_SAMPLED = 30  # parameters up to which sampling is feasible
 
-
-class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Regression by sparse Bayesian neural networks.
 
-    Inputs and targets are standardised inside; everything is reported in original units, but
-    for the network's own parameters. Changing the units of X or y changes nothing else.
+    Inputs and targets are standardised internally; everything except the network's own parameters
+    is reported in original units. Changing the units of X or y changes nothing else.
 
     Parameters
     ----------
@@ -39,23 +41,26 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Widths of the hidden layers. "default" mixes one and two hidden layers, (20,) and (15, 10),
         above 2,000 rows (40,) and (20, 10); up to 500 rows it tries few neurons as well, (3,) and
         (6,), and the evidence chooses. "auto" lets it choose between all of these and (12,) with
-        (8, 6). Either takes (3,) where a sampling method is asked for. With a list of tuples, the
-        starts are shared between the architectures.
+        (8, 6). With a sampling method, both mean (3,). With a list of tuples, the starts are shared
+        between the architectures.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
     method : {"auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace"}
-        "laplace_nsbl" is sampling-free and meant for tables of data; "laplace" the same with one
-        precision per layer and no pruning; the others sample and are meant for up to 30 parameters.
+        "laplace_nsbl" does not sample and suits tables of data; "laplace" is the same with one
+        precision per layer and no pruning; the others sample, for networks of up to 30 parameters.
         "auto" is "laplace_nsbl": seconds where sampling takes minutes.
     noise_std : float, sequence of float, or None
         Known standard deviation of the noise in the units of y, one for all outputs or one each;
         None infers one per output.
+    noise : str or Likelihood
+        "constant" is Gaussian noise with one standard deviation per output; or a likelihood of your
+        own, an instance of `sbnn.likelihoods.Likelihood`.
     n_starts : int
         Starts of the sampling-free methods.
     random_state : int, RandomState or None
     n_jobs : int or None
-        Starts that run side by side, in threads; None uses as many as the linear algebra would
-        (see OMP_NUM_THREADS). The answer does not depend on it.
+        Starts that run in parallel threads; None uses as many as the linear algebra would (see
+        OMP_NUM_THREADS). The answer does not depend on it.
     method_options : dict or None
         Further options of the method: of the Laplace engine, or of `sbnn.nsbl` and the like.
 
@@ -77,15 +82,17 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     optima_ : DataFrame
         The optima of the mixture, best first; log evidences for y in its own units.
     n_parameters_, n_parameters_kept_ : float
-        Weights and biases in total, and those left after pruning that have a way to the output;
-        whole numbers for each optimum (`optima_`), here their mean over the optima. In the
-        estimator returned by `compact` both count what is stored.
+        Weights and biases in total, and those kept: not pruned, and connected to the output.
+        Whole numbers for each optimum (`optima_`), averaged over the optima here. In the estimator
+        returned by `compact`, both count what is stored.
     trials_ : DataFrame
         The families of hidden widths that were tried and the best log evidence each had reached
         when one of them was chosen, for y in its own units.
     messages_ : list of Message
-        What the user should know, such as optima that have not converged; `str(message)` is a
-        sentence. `fit` issues those about convergence as warnings too.
+        Notes on the fit, such as optima that have not converged; `str(message)` is a sentence.
+        `fit` issues those about convergence as warnings too.
+    posterior_ : Posterior
+        The posterior for standardised inputs and targets.
     result_ : Result
         What the sampling method returned, for standardised X and y (not kept by pickle and `save`).
 
@@ -103,15 +110,16 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        hidden_layer_sizes="default",
-        activation="tanh",
-        method="auto",
-        noise_std=None,
-        n_starts=16,
-        random_state=None,
-        n_jobs=None,
-        method_options=None,
-    ):
+        hidden_layer_sizes: Any = "default",
+        activation: str = "tanh",
+        method: str = "auto",
+        noise_std: Any = None,
+        n_starts: int = 16,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        method_options: dict[str, Any] | None = None,
+        noise: str | Likelihood = "constant",
+    ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.method = method
@@ -120,39 +128,66 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.method_options = method_options
+        self.noise = noise
 
     # ------------------------------------------------------------------------------------- fit
-    def fit(self, X, y):
-        """Learn from X of shape (n, n_features) and y of shape (n,) or (n, n_outputs)."""
+    def fit(self, X: Any, y: Any) -> SparseBNNRegressor:
+        """Fit to a table.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, n_features)
+        y : array_like, shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        SparseBNNRegressor
+            The estimator itself, fitted.
+
+        Raises
+        ------
+        ValueError
+            For cells that are not finite numbers, and for impossible options.
+        """
         check_numbers(X)
         X, y = validate_data(
             self, X, y, dtype="numeric", multi_output=True, y_numeric=True, ensure_min_samples=2
         )
-        self._check_options()
+        checks.check_options(self.method, self.activation, self.n_starts)
         y = np.asarray(y, dtype=float)
         self._flat = y.ndim == 1
         targets = y[:, None] if self._flat else y
         self.n_outputs_ = targets.shape[1]
-        noise = self._known_noise()
+        likelihood = resolve(self.noise)
+        noise = checks.known_noise(self.noise_std, self.n_outputs_, likelihood)
         self._scaling = Scaling.of(np.asarray(X, dtype=float), targets)
         x_t, y_t = self._scaling.training(np.asarray(X, dtype=float), targets)
         architectures = families(self.hidden_layer_sizes, len(y), self.method in SAMPLING)
-        self.method_used_, self.method_reason_ = self._choose(architectures)
+        chosen = checks.choose_method(self.method, architectures)
+        self.method_used_, self.method_reason_ = chosen
         variance = None if noise is None else (noise / self._scaling.y_scale) ** 2
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._posterior: Posterior
         self.trials_ = pd.DataFrame(columns=Trial._fields)
         if self.method_used_ in SAMPLING:
-            value = self._fit_sampling(x_t, y_t, variance, architectures, seed)
+            value = self._fit_sampling(x_t, y_t, variance, likelihood, architectures, seed)
         else:
-            value = self._fit_laplace(x_t, y_t, variance, architectures, seed)
+            value = self._fit_laplace(x_t, y_t, variance, likelihood, architectures, seed)
         self.log_evidence_ = value - self._log_units(len(y))
         self._set_learned()
         self._set_feature_relevance(x_t, seed)
         warn(self.messages_)
         return self
 
-    def _fit_laplace(self, x_t, y_t, variance, architectures, seed) -> float:
+    def _fit_laplace(
+        self,
+        x_t: np.ndarray,
+        y_t: np.ndarray,
+        variance: np.ndarray | None,
+        likelihood: Likelihood,
+        architectures: Sequence[Family],
+        seed: int,
+    ) -> float:
         options = Options(
             **{
                 "n_starts": self.n_starts,
@@ -162,24 +197,33 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             }
         )
         noise = None if variance is None else 0.5 * np.log(variance)[:, None]
-        families = [
+        n_outputs = len(y_t) * len(likelihood.outputs)
+        models = [
             [
                 NetworkModel(
-                    x_t=x_t, y_t=y_t, sizes=(len(x_t), *w, len(y_t)),
-                    activation=self._activation, noise=noise,
+                    x_t=x_t, y_t=y_t, sizes=(len(x_t), *widths, n_outputs),
+                    activation=self._activation, likelihood=likelihood, noise=noise,
                 )
-                for w in widths
+                for widths in family
             ]
-            for widths in architectures
+            for family in architectures
         ]  # fmt: skip
-        mixture = fit(families, np.random.default_rng(seed), options)
+        mixture = fit(models, np.random.default_rng(seed), options)
         some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
         self._posterior = LaplacePosterior.of(mixture, x_t[:, some])
         self.trials_ = pd.DataFrame(mixture.trials, columns=Trial._fields)
         self.trials_["log_evidence"] -= self._log_units(y_t.shape[1])
         return float(mixture.optima[0].log_evidence)
 
-    def _fit_sampling(self, x_t, y_t, variance, architectures, seed) -> float:
+    def _fit_sampling(
+        self,
+        x_t: np.ndarray,
+        y_t: np.ndarray,
+        variance: np.ndarray | None,
+        likelihood: Likelihood,
+        architectures: Sequence[Family],
+        seed: int,
+    ) -> float:
         from sbnn.problems import network_regression as regression
 
         network = regression.network_problem(
@@ -188,22 +232,15 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             hidden_layer_sizes=architectures[0][0],
             activation=self._activation,
             noise_std=None if variance is None else np.sqrt(variance),
+            noise=likelihood,
         )
         run = METHODS[self.method_used_].load()
         self.result_ = result = run(network, key=seed, **(self.method_options or {}))
-        d = network.network.n_parameters
-        unknown = np.full(d, np.nan)
-        self._posterior = DrawsPosterior(
-            network.network,
-            result.phi[:, :d],
-            np.exp(network.regression.new_theta(result.phi)[..., 0]),
-            unknown if result.log_alpha is None else result.log_alpha[:d],
-            unknown if result.relevance is None else result.relevance[:d],
-        )
+        self._posterior = result.posterior()
         return float(result.log_evidence)
 
     def _log_units(self, n_rows: int) -> float:
-        """What the log density of n standardised rows exceeds that of the rows by."""
+        """Log density of n standardised rows minus that of the rows in their own units."""
         return n_rows * float(np.log(self._scaling.y_scale).sum())
 
     def _set_learned(self) -> None:
@@ -220,7 +257,7 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.optima_["log_evidence"] += shift
         self.messages_ = posterior.messages()
 
-    def _set_feature_relevance(self, x_t, seed) -> None:
+    def _set_feature_relevance(self, x_t: np.ndarray, seed: int) -> None:
         rng = np.random.default_rng([seed, 1])
         rows = rng.permutation(x_t.shape[1])[:500]
         self._inputs = np.ascontiguousarray(x_t[:, rows])
@@ -230,171 +267,109 @@ class SparseBNNRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # --------------------------------------------------------------------------------- options
     @property
     def _activation(self) -> str:
-        return "sigmoid" if self.activation == "logistic" else self.activation
-
-    def _check_options(self) -> None:
-        if self.method not in CHOICES:
-            raise ValueError(f"`method` must be one of {', '.join(CHOICES)}; got {self.method!r}.")
-        if self._activation not in ACTIVATIONS:
-            known = ", ".join((*ACTIVATIONS, "logistic"))
-            raise ValueError(f"`activation` must be one of {known}; got {self.activation!r}.")
-        if not isinstance(self.n_starts, Integral) or int(self.n_starts) < 1:
-            raise ValueError(f"`n_starts` must be a whole number ≥ 1; got {self.n_starts!r}.")
-
-    def _known_noise(self):
-        if self.noise_std is None:
-            return None
-        noise = np.asarray(self.noise_std, dtype=float)
-        if noise.ndim > 1 or noise.size not in (1, self.n_outputs_):
-            raise ValueError(
-                f"`noise_std` must be one number or one per output ({self.n_outputs_}); "
-                f"got shape {noise.shape}."
-            )
-        if not (np.isfinite(noise).all() and (noise > 0).all()):
-            raise ValueError(f"`noise_std` must be finite and above zero; got {self.noise_std!r}.")
-        return np.broadcast_to(noise.ravel(), (self.n_outputs_,))
-
-    def _choose(self, architectures) -> tuple[str, Message]:
-        """The method and the reason for it."""
-        if self.method != "auto":
-            if self.method in SAMPLING and len(architectures[0]) > 1:
-                raise ValueError(
-                    f"method={self.method!r} takes one architecture; got {len(architectures[0])}. "
-                    "Give one tuple, or use method='laplace_nsbl'."
-                )
-            return self.method, MethodRequested()
-        return AUTO, MethodChosen()
+        return checks.canonical_activation(self.activation)
 
     def _n_threads(self) -> int:
-        if self.n_jobs is None or self.n_jobs == -1:
-            allowed = [m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"]
-            return max(1, min([*allowed, os.cpu_count() or 1]))
-        return max(1, int(self.n_jobs))
-
-    # ----------------------------------------------------------------------------- predictions
-    def predict(self, X, return_std=False, return_interval=None):
-        """Mean of new observations at X, with their standard deviation and interval if wanted.
-
-        Parameters
-        ----------
-        X : array, shape (m, n_features)
-        return_std : bool
-            Also return the standard deviation, noise included.
-        return_interval : float, optional
-            Also return the central interval of this probability, last axis (lower, upper).
-
-        Returns
-        -------
-        mean : ndarray, shape (m,) or (m, n_outputs)
-        std : ndarray, of the same shape
-        interval : ndarray, shape (…, 2)
-        """
-        if return_interval is not None and not (
-            isinstance(return_interval, Real) and 0 < float(return_interval) < 1
-        ):
-            raise ValueError(
-                f"`return_interval` is a probability between 0 and 1, as 0.95; "
-                f"got {return_interval!r}."
-            )
-        means, stds, intervals = [], [], []
-        for part in self._blocks(X):
-            mixture = self._posterior.components(part)
-            mean, std = moments(*mixture)
-            means.append(mean)
-            stds.append(std)
-            if return_interval is not None:
-                tail = 0.5 * (1 - float(return_interval))
-                intervals.append(quantiles(*mixture, (tail, 1 - tail)))
-        out = [self._units(np.concatenate(means, axis=1))]
-        if return_std:
-            out.append(self._units(np.concatenate(stds, axis=1), shift=False))
-        if return_interval is not None:
-            bounds = np.concatenate(intervals, axis=2)
-            out.append(np.stack([self._units(b) for b in bounds], axis=-1))
-        return out[0] if len(out) == 1 else tuple(out)
-
-    def predictive_mixture(self, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights, means and stds of the Gaussian mixture predicted for every row.
-
-        Each of shape (n_components, m), or (n_components, m, n_outputs) for several outputs.
-        """
-        parts = [self._posterior.components(part) for part in self._blocks(X)]
-        weights, means, stds = (np.concatenate(p, axis=2) for p in zip(*parts))
-        shares = weights[:, 0] if self._flat else weights.transpose(0, 2, 1)
-        spread = np.array([self._units(s, shift=False) for s in stds])
-        return shares, np.array([self._units(m) for m in means]), spread
-
-    def log_predictive_density(self, X, y) -> np.ndarray:
-        """log p(y|x, D) of every row (and output), in the units of y."""
-        weights, means, stds = self.predictive_mixture(X)
-        z = (np.asarray(y, dtype=float) - means) / stds
-        terms = -0.5 * z**2 - np.log(stds) - 0.5 * np.log(2 * np.pi)
-        return special.logsumexp(terms, b=weights, axis=0)
-
-    def sample_y(self, X, n_samples=1, random_state=0, noise=True):
-        """Joint draws of new observations at X (of the function, without `noise`).
-
-        Shape (m, n_samples), or (m, n_outputs, n_samples), as scikit-learn's Gaussian process.
-        """
-        X = self._inputs_of(X)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        draws = self._posterior.sample(self._scaling.inputs(X), n_samples, rng, noise)
-        return np.stack([self._units(d) for d in draws], axis=-1)
-
-    def _inputs_of(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        check_numbers(X)
-        return np.asarray(validate_data(self, X, dtype="numeric", reset=False), dtype=float)
-
-    def _blocks(self, X, size: int = 1024):
-        X = self._inputs_of(X)
-        for start in range(0, len(X), size):
-            yield self._scaling.inputs(X[start : start + size])
-
-    def _units(self, values, shift=True) -> np.ndarray:
-        """(n_out, m) in standardised units → (m,) or (m, n_out) in those of y."""
-        out = self._scaling.outputs(values, shift)
-        return out[:, 0] if self._flat else out
+        return checks.n_threads(self.n_jobs)
 
     # ------------------------------------------------------------------------ what was learned
     def summary(self) -> pd.DataFrame:
-        """One row per parameter of `network_`: median, spread, log α, relevance γ, and if pruned.
+        """Summarise every parameter of `network_`, in standardised units.
 
-        In standardised units; of the best optimum, or of posterior draws without mirror images.
-        The spread is half the central 68 %: the std, where the posterior is Gaussian.
+        Returns
+        -------
+        DataFrame
+            One row per parameter: median, spread (half the width of the central 68 %; the std of a
+            Gaussian), log α, relevance γ and whether it is pruned. For the best optimum, or for
+            posterior draws, of which one of each set of mirror images counts.
         """
-        check_is_fitted(self)
-        centre, spread = self._posterior.centre_and_spread
-        columns = {"median": centre, "spread": spread, "log_alpha": self.log_alpha_}
-        index = pd.Index(self.network_.names, name="parameter")
-        columns |= {"relevance": self.relevance_, "pruned": self._posterior.pruned}
-        return pd.DataFrame(columns, index=index)
+        return summary(self.posterior_)
 
     def compact(self) -> SparseBNNRegressor:
-        """A fitted estimator with the pruned, smaller networks and the same predictions.
+        """Return a fitted estimator with smaller, pruned networks and the same predictions.
 
-        Neurons without a way to the output are cut out, and weights that move no prediction at the
-        training inputs (mean or standard deviation) are dropped, all of them together by less
-        than 0.3 % of its standard deviation. `n_parameters_` counts the connections stored. Its
-        file is smaller by the training inputs; pruned weights take no room in either.
+        Neurons that are not connected to the output are removed. Weights that move no prediction
+        at the training inputs are dropped; together they change no mean and no standard deviation
+        by more than 0.3 % of the standard deviation. `n_parameters_` counts what is stored. The
+        file is smaller by the training inputs; pruned weights take no space in either.
+
+        Returns
+        -------
+        SparseBNNRegressor
         """
-        from sbnn.regressor.files import from_parts, parts
+        state = self.fitted_state()
+        small = state.posterior.compact(state.inputs)
+        # A compacted posterior stays as it is and needs the inputs no more.
+        inputs = state.inputs[:, :0] if small.compacted else state.inputs
+        parameters = self.get_params(deep=False)
+        return self.from_state(parameters, replace(state, posterior=small, inputs=inputs))
 
+    # ------------------------------------------------------------------------------- state, files
+    def fitted_state(self) -> FittedState:
+        """Everything that `fit` learned, as one object.
+
+        Returns
+        -------
+        FittedState
+        """
         check_is_fitted(self)
-        arrays, metadata = parts(self)
-        small = self._posterior.compact(self._inputs)
-        if isinstance(small, LaplacePosterior):  # it stays as it is: inputs have done their work
-            arrays["inputs"] = self._inputs[:, :0]
-        return from_parts(arrays, metadata, small)
+        names = getattr(self, "feature_names_in_", None)
+        return FittedState(
+            self._posterior,
+            self._scaling,
+            self._flat,
+            self._inputs,
+            None if names is None else [str(name) for name in names],
+            self.method_used_,
+            self.method_reason_,
+            self.log_evidence_,
+            self.trials_,
+            self.feature_relevance_,
+            self.feature_relevance_std_,
+        )
 
-    def save(self, path, overwrite: bool = False) -> None:
-        """Write one NetCDF file, name.nc, without pickled code; `sbnn.load` reads it."""
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: FittedState) -> SparseBNNRegressor:
+        """A fitted estimator out of constructor parameters and a state.
+
+        Parameters
+        ----------
+        parameters : dict
+            As `get_params` returns them.
+        state : FittedState
+
+        Returns
+        -------
+        SparseBNNRegressor
+        """
+        out = cls(**parameters)
+        out._posterior, out._scaling = state.posterior, state.scaling
+        out._flat, out._inputs = state.one_dimensional, state.inputs
+        out.n_features_in_, out.n_outputs_ = state.scaling.n_inputs, state.scaling.n_outputs
+        if state.feature_names is not None:
+            out.feature_names_in_ = np.array(state.feature_names, dtype=object)
+        out.method_used_, out.method_reason_ = state.method_used, state.method_reason
+        out.log_evidence_, out.trials_ = state.log_evidence, state.trials
+        out.feature_relevance_ = state.feature_relevance
+        out.feature_relevance_std_ = state.feature_relevance_std
+        out._set_learned()
+        return out
+
+    def save(self, path: str | os.PathLike, overwrite: bool = False) -> None:
+        """Write the estimator to one NetCDF file without pickled code; `sbnn.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in .nc, or has no suffix and gets .nc.
+        overwrite : bool
+            Replace an existing file.
+        """
         from sbnn.regressor.files import save
 
-        check_is_fitted(self)
         save(self, path, overwrite)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         # A Result holds the compiled problem, which cannot be pickled; predictions do not need it.
         return {name: value for name, value in state.items() if name != "result_"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,73 +13,74 @@ from sbnn import __version__
 from sbnn._core.messages import from_json
 from sbnn._core.netcdf import FORMAT, write_tree
 from sbnn.evidence.laplace.mixture import Trial
+from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.regressor.posteriors import KINDS, Posterior
+from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.state import FittedState
 
 if TYPE_CHECKING:
     import xarray as xr
 
 KIND = "SparseBNNRegressor"
+# The kinds of posterior that files can hold, by name.
+POSTERIORS: dict[str, Any] = {
+    posterior.kind: posterior for posterior in (LaplacePosterior, DrawsPosterior)
+}
 
 
 def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Everything a fitted estimator is made of: arrays and plain values."""
-    arrays, plain = estimator._posterior.arrays()
+    state = estimator.fitted_state()
+    arrays, plain = state.posterior.arrays()
     arrays = {f"posterior_{name}": np.asarray(value) for name, value in arrays.items()}
-    for name, value in estimator._scaling._asdict().items():
+    for name, value in state.scaling._asdict().items():
         arrays[f"scaling_{name}"] = value
     arrays |= {
-        "inputs": estimator._inputs,
-        "feature_relevance": estimator.feature_relevance_,
-        "feature_relevance_std": estimator.feature_relevance_std_,
+        "inputs": state.inputs,
+        "feature_relevance": state.feature_relevance,
+        "feature_relevance_std": state.feature_relevance_std,
     }
-    names = getattr(estimator, "feature_names_in_", None)
     metadata = {
         "kind": KIND,
         "version": __version__,
         "parameters": _plain_parameters(estimator),
-        "posterior": {"kind": estimator._posterior.kind, **plain},
-        "flat": estimator._flat,
-        "feature_names": None if names is None else [str(n) for n in names],
-        "method_used": estimator.method_used_,
-        "method_reason": estimator.method_reason_.as_json(),
-        "log_evidence": estimator.log_evidence_,
-        "trials": estimator.trials_.to_dict("list"),
+        "posterior": {"kind": state.posterior.kind, **plain},
+        "flat": state.one_dimensional,
+        "feature_names": state.feature_names,
+        "method_used": state.method_used,
+        "method_reason": state.method_reason.as_json(),
+        "log_evidence": state.log_evidence,
+        "trials": state.trials.to_dict("list"),
     }
     return arrays, metadata
 
 
-def from_parts(arrays, metadata, posterior: Posterior | None = None) -> SparseBNNRegressor:
-    """The inverse of `parts`, with another posterior if one is given."""
-    estimator = SparseBNNRegressor(**_parameters(metadata["parameters"]))
-    if posterior is None:
-        described = metadata["posterior"]
-        mine = {n.removeprefix("posterior_"): v for n, v in arrays.items() if "posterior_" in n}
-        posterior = KINDS[described["kind"]].from_arrays(mine, described)
-    estimator._posterior = posterior
-    estimator._scaling = Scaling(*(arrays[f"scaling_{name}"] for name in Scaling._fields))
-    estimator._flat = metadata["flat"]
-    estimator._inputs = arrays["inputs"]
-    estimator.n_features_in_ = len(estimator._scaling.x_centre)
-    estimator.n_outputs_ = len(estimator._scaling.y_centre)
-    if metadata["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(metadata["feature_names"], dtype=object)
-    estimator.method_used_ = metadata["method_used"]
-    estimator.method_reason_ = from_json(metadata["method_reason"])
-    estimator.log_evidence_ = metadata["log_evidence"]
+def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> SparseBNNRegressor:
+    """The inverse of `parts`."""
+    described = metadata["posterior"]
+    mine = {n.removeprefix("posterior_"): v for n, v in arrays.items() if "posterior_" in n}
     trials = metadata.get("trials", {})
     families = [tuple(map(tuple, family)) for family in trials.get(Trial._fields[0], [])]
-    estimator.trials_ = pd.DataFrame(
-        list(zip(families, trials.get(Trial._fields[1], []))), columns=Trial._fields
+    state = FittedState(
+        posterior=POSTERIORS[described["kind"]].from_arrays(mine, described),
+        scaling=Scaling(*(arrays[f"scaling_{name}"] for name in Scaling._fields)),
+        one_dimensional=metadata["flat"],
+        inputs=arrays["inputs"],
+        feature_names=metadata["feature_names"],
+        method_used=metadata["method_used"],
+        method_reason=from_json(metadata["method_reason"]),
+        log_evidence=metadata["log_evidence"],
+        trials=pd.DataFrame(
+            list(zip(families, trials.get(Trial._fields[1], []))), columns=Trial._fields
+        ),
+        feature_relevance=arrays["feature_relevance"],
+        feature_relevance_std=arrays["feature_relevance_std"],
     )
-    estimator.feature_relevance_ = arrays["feature_relevance"]
-    estimator.feature_relevance_std_ = arrays["feature_relevance_std"]
-    estimator._set_learned()
-    return estimator
+    return SparseBNNRegressor.from_state(_parameters(metadata["parameters"]), state)
 
 
-def save(estimator: SparseBNNRegressor, path, overwrite: bool = False) -> None:
+def save(estimator: SparseBNNRegressor, path: str | os.PathLike, overwrite: bool = False) -> None:
     """Write one NetCDF file, whole or not at all."""
     import xarray as xr
 
@@ -100,7 +102,7 @@ def from_tree(tree: xr.DataTree, metadata: dict[str, Any]) -> SparseBNNRegressor
 
 
 def _plain_parameters(estimator: SparseBNNRegressor) -> dict[str, Any]:
-    """Constructor parameters as JSON knows them; a RandomState is not one and becomes None."""
+    """Constructor parameters as JSON values; what JSON cannot hold, as a RandomState, is None."""
     out = {}
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, np.ndarray | np.generic):

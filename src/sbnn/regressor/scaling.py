@@ -8,7 +8,7 @@ import numpy as np
 
 # Standardised training data are rounded to this grid (2.4e-7 of a standard deviation). Another
 # choice of units changes standardised values in the last bits only, and an iteration of accepted
-# and refused steps would amplify these; on the grid it sees the same numbers.
+# and rejected steps would amplify these; on the grid it sees the same numbers.
 GRID = 2.0**-22
 
 
@@ -20,24 +20,35 @@ class Scaling(NamedTuple):
     y_centre: np.ndarray
     y_scale: np.ndarray
 
+    @property
+    def n_inputs(self) -> int:
+        return len(self.x_centre)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.y_centre)
+
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Scaling:
+        """The scaling of a table, x (n, n_in) and y (n, n_out)."""
         return cls(*_centre_and_scale(x), *_centre_and_scale(y))
 
     def training(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, n_in), (n, n_out) → (n_in, n), (n_out, n), standardised and on the grid."""
         outputs = ((y - self.y_centre) / self.y_scale).T
-        return tuple(
-            np.ascontiguousarray(np.round(v / GRID) * GRID) for v in (self.inputs(x), outputs)
-        )  # type: ignore[return-value]
+        return _on_grid(self.inputs(x)), _on_grid(outputs)
 
     def inputs(self, x: np.ndarray) -> np.ndarray:
         """(m, n_in) → standardised (n_in, m)."""
         return np.ascontiguousarray(((x - self.x_centre) / self.x_scale).T)
 
     def outputs(self, values: np.ndarray, shift: bool = True) -> np.ndarray:
-        """Standardised (n_out, m) → (m, n_out) in original units; `shift` adds the centre."""
-        return values.T * self.y_scale + (self.y_centre if shift else 0.0)
+        """Standardised (m, n_out) → (m, n_out) in original units; `shift` adds the centre."""
+        return values * self.y_scale + (self.y_centre if shift else 0.0)
+
+
+def _on_grid(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.round(values / GRID) * GRID)
 
 
 def _centre_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,35 +1,52 @@
-"""What a careful reader should know before trusting the numbers of a fit."""
+"""Cautions: what a reader should know before relying on the numbers of a fit."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sbnn._core.messages import for_command_line
 from sbnn._core.text import number
-from sbnn.reports.fit import Fit
 from sbnn.tables.column_checks import (
     about_repeated_columns,
     about_row_numbers,
     about_similar_columns,
 )
 
+if TYPE_CHECKING:
+    from sbnn.reports.fit import Fit
+
 FEW_ROWS = 30
-# Errors above so many predicted standard deviations: chance makes one in 5e8.
+# Errors above this many predicted standard deviations; chance makes one in 5e8.
 FAR = 6.0
 
 
-def cautions(fitted: Fit) -> list[str]:
-    """Sentences about the table, the targets, the intervals and the method."""
-    run = fitted.record.get("run", {})
+def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
+    """Cautions about the table, the targets, the intervals and the method.
+
+    Parameters
+    ----------
+    fitted : Fit
+    warned : sequence of str
+        Warnings raised while fitting and scoring.
+
+    Returns
+    -------
+    list of str
+        Each one once.
+    """
+    run = fitted.record.run
     out = [*_table(fitted), *_targets(fitted)]
-    if run.get("slow"):
+    if run is not None and run.slow:
         out.append(
-            f"The last run of the sampler mixed slowly: {run['reason']}. Errors may be larger "
-            "than stated."
+            f"The last run of the sampler mixed slowly: {run.reason}. Errors may be larger than "
+            "stated."
         )
     # A method both warns and keeps the message in its result.
     out += for_command_line(fitted.model.messages_)
-    out += [*run.get("messages", []), *fitted.record.get("warnings", [])]
+    out += [*(run.messages if run is not None else ()), *warned]
     return list(dict.fromkeys(out))
 
 
@@ -43,14 +60,12 @@ def _table(fitted: Fit) -> list[str]:
     out += about_row_numbers(fitted.x)
     if n < FEW_ROWS:
         out.append(
-            f"Only {n} rows: predictions and scores are rough, and on so few the intervals are "
-            "more often too narrow than too wide."
+            f"Only {n} rows: predictions and scores are rough, and intervals from so little data "
+            "are more often too narrow than too wide."
         )
     kept = int(fitted.model.optima_["n_kept"].iloc[0])
     if kept >= n * len(fitted.targets):
-        out.append(
-            f"{kept} parameters were kept for {n} rows: with so many the fit may follow the noise."
-        )
+        out.append(f"{kept} parameters were kept for {n} rows; the fit may follow the noise.")
     repeated = int(data.duplicated().sum())
     if repeated:
         out.append(
@@ -68,8 +83,8 @@ def _targets(fitted: Fit) -> list[str]:
     for k, name in enumerate(fitted.targets):
         if len(np.unique(fitted.y[:, k])) == 2:
             out.append(
-                f"“{name}” takes two values only. Such classes are not what this model is for: its "
-                "predictions are no probabilities, and its intervals mean little."
+                f"“{name}” has only two values and looks like a class label. sbnn does regression: "
+                "do not read its predictions as probabilities or its intervals as error bars."
             )
         if noise[k] > 1.5 * residual[k] > 0:
             out.append(
@@ -87,5 +102,5 @@ def _targets(fitted: Fit) -> list[str]:
 
 
 def noise_text(fitted: Fit, noise: float) -> str:
-    """As given; or as inferred, with the two digits that a few hundred rows tell."""
+    """A noise std: as given, or as inferred with the two digits a few hundred rows support."""
     return number(noise, 3 if fitted.model.noise_std is not None else 2)

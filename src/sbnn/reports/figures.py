@@ -5,15 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from sbnn.evidence.laplace.mixture import moments, quantiles
 from sbnn.methods.registry import colour_of
-from sbnn.regressor.posteriors import LaplacePosterior
 from sbnn.reports.fit import Fit
 from sbnn.reports.plots import BEFORE, DATA, TRUTH, _figure, plot_pairs
 
@@ -43,7 +41,7 @@ def colour(fitted: Fit) -> str:
     return colour_of(fitted.model.method_used_)
 
 
-def embed(figure, title: str, caption: str, dpi: int = 110) -> Shown:
+def embed(figure: Any, title: str, caption: str, dpi: int = 110) -> Shown:
     """The figure as a PNG inside the page."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
@@ -53,8 +51,8 @@ def embed(figure, title: str, caption: str, dpi: int = 110) -> Shown:
     return Shown(title, caption, source)
 
 
-def _label(ax, **texts: str) -> None:
-    """Labels that are shown as they are: a $ in a column's name is no formula."""
+def _label(ax: Any, **texts: str) -> None:
+    """Labels shown literally: a $ in a column's name does not start a formula."""
     for axis, text in texts.items():
         getattr(ax, f"set_{axis}")(short(text), parse_math=False)
 
@@ -62,28 +60,6 @@ def _label(ax, **texts: str) -> None:
 def _by_output(values: np.ndarray) -> np.ndarray:
     """Draws as (m, n_outputs, n_draws)."""
     return values[:, None, :] if values.ndim == 2 else values
-
-
-def _columns(values: np.ndarray) -> np.ndarray:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def function_mixture(fitted: Fit, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, means and stds of the function itself, each (n_components, m, n_outputs).
-
-    The components are those of the predicted intervals, without the noise.
-    """
-    model = fitted.model
-    x = model._scaling.inputs(model._inputs_of(frame))
-    weights, means, stds = model._posterior.components(x, noise=False)
-    as_y = lambda values, shift: np.array([_columns(model._units(v, shift)) for v in values])
-    return weights.transpose(0, 2, 1), as_y(means, True), as_y(stds, False)
-
-
-def own_uncertainty(fitted: Fit, n_rows: int = 500) -> np.ndarray:
-    """Median over rows of the table of the std of the function, shape (n_outputs,)."""
-    rows = np.random.default_rng(0).permutation(len(fitted.x))[:n_rows]
-    return np.median(moments(*function_mixture(fitted, fitted.x.iloc[rows]))[1], axis=0)
 
 
 # ---------------------------------------------------------------------------------- predictions
@@ -95,8 +71,9 @@ def curves(fitted: Fit) -> list[Shown]:
     grid = np.linspace(x.min() - pad, x.max() + pad, 300)
     frame = pd.DataFrame({name: grid})
     mean, interval = fitted.model.predict(frame, return_interval=0.95)
-    band = quantiles(*function_mixture(fitted, frame), (0.025, 0.975))
-    mean, out = _columns(mean), []
+    band = fitted.model.predictive(frame, noise=False).quantiles(BAND)
+    band = band.reshape(2, len(grid), -1)
+    mean, out = mean.reshape(len(grid), -1), []
     interval = interval[:, None, :] if interval.ndim == 2 else interval
     for k, target in enumerate(fitted.targets):
         figure = _figure(figsize=(7.6, 4.2))
@@ -234,17 +211,9 @@ def calibration(fitted: Fit) -> list[Shown]:
 def pairs(fitted: Fit) -> Shown | None:
     """Pairwise posterior of the most relevant parameters of the best optimum."""
     model = fitted.model
-    posterior = model._posterior
+    posterior = model.posterior_
     gamma = np.nan_to_num(model.relevance_, nan=0.0)
-    if isinstance(posterior, LaplacePosterior):
-        best = posterior.best
-        if best.precision is None or len(best.active) < 2:
-            return None
-        draws = np.repeat(best.phi[:, None], 6000, axis=1)
-        draws[best.active] += best.precision.draw(np.random.default_rng(0), 6000)
-        phi = draws.T
-    else:
-        phi = posterior.representatives
+    phi = posterior.parameter_draws(6000, np.random.default_rng(0))
     varied = np.flatnonzero((phi.std(axis=0) > 0) & ~posterior.pruned)
     top = np.sort(varied[np.argsort(-gamma[varied], kind="stable")][:N_PAIRS])
     if len(top) < 2:
@@ -252,10 +221,10 @@ def pairs(fitted: Fit) -> Shown | None:
     figure = plot_pairs([phi[:, top]], [model.network_.labels[k] for k in top],
                         colours=[colour(fitted)])  # fmt: skip
     text = (
-        "Marginals and pairs of draws, in standardised units. Thin ridges are combinations of "
-        "weights that the data do not tell apart."
+        "Marginals and pairs of draws, in standardised units. Along thin ridges, combinations of "
+        "weights fit the data equally well."
     )
-    if not isinstance(posterior, LaplacePosterior) and model.network_.activation == "tanh":
+    if posterior.sampled and model.network_.activation == "tanh":
         text += (
             " Of mirror images, the same function with neurons exchanged or signs flipped, one is "
             "shown; the axes leave out the outermost 1 % on either side."
@@ -267,31 +236,36 @@ def pairs(fitted: Fit) -> Shown | None:
 
 def optimisation(fitted: Fit) -> Shown | None:
     """How the best optimum was reached."""
-    run = fitted.record.get("run", {})
-    if isinstance(fitted.model._posterior, LaplacePosterior):
-        best = fitted.model._posterior.best
-        # In the units of y, as everywhere else on the page.
-        history = np.asarray(best.history) + (fitted.model.log_evidence_ - best.log_evidence)
+    if fitted.model.posterior_.sampled:
+        run = fitted.record.run
+        history = np.array([s["log_evidence"] for s in ([] if run is None else run.refine)])
         text = (
-            "It steps up where weights get precisions of their own in place of shared ones; a slow "
-            "fall is no fault, as the update of α may pass through lower evidence before it rises "
-            "again. Dashed: the fit that was kept, of the highest evidence, or next to it with "
+            "Running estimate from the particles, which drifts upwards. Downward steps are trial "
+            "removals of parameters, or fresh draws. Dashed: the exact evidence at the optimum, "
+            "which decides."
+        )
+        what = "Evidence over the steps of the refinement"
+    else:
+        # In the units of y, as everywhere else on the page.
+        history = fitted.model.log_evidence_ + fitted.model.posterior_.evidence_history
+        text = (
+            "It steps up where weights get precisions of their own in place of shared ones. A slow "
+            "fall is not an error: the update of α may pass through lower evidence before it rises "
+            "again. Dashed: the fit that was kept, of the highest evidence, or close to it with "
             "fewer weights."
         )
         what = "Evidence over the iterations of the best optimum"
-    else:
-        history = np.array([s["log_evidence"] for s in run.get("refine", [])])
-        text = (
-            "As estimated on the way by draws that are carried along, by and by too high; steps "
-            "down are parameters taken out on trial, and fresh draws. Dashed: the exact evidence "
-            "at the optimum, by which the answer is judged."
-        )
-        what = "Evidence over the steps of the refinement"
     if len(history) < 2:
         return None
+    figure, notes = _evidence_figure(history, fitted)
+    return embed(figure, what, " ".join([*notes[:1], text, *notes[1:]]).strip())
+
+
+def _evidence_figure(history: np.ndarray, fitted: Fit) -> tuple[Any, list[str]]:
+    """The curve, and what its caption says before and after the text."""
     # Laplace's first iterations lead up from a random start, far below all others.
     usual, high = np.quantile(history, 0.1), history.max()
-    first = 0 if run else int(np.argmax(history >= usual))
+    first = 0 if fitted.model.posterior_.sampled else int(np.argmax(history >= usual))
     low = max(history[first:].min(), usual - 2 * (high - usual))
     figure = _figure(figsize=(7, 3))
     ax = figure.add_subplot()
@@ -306,21 +280,20 @@ def optimisation(fitted: Fit) -> Shown | None:
     ax.set(xlabel="iteration", ylabel="log evidence in nats")
     margin = 0.06 * (high - low) + 1e-9
     ax.set_ylim(low - margin, high + margin)
-    if first:
-        text = f"The first {first} iterations, from a random start, are left out. {text}"
+    notes = [f"The first {first} iterations, from a random start, are left out." if first else ""]
     if len(changes):
-        text += (
-            " Dotted: the fit itself was changed, as a rule by taking out a neuron. The evidence "
-            "falls at once and comes back as the others take over its work; such a trial is kept "
-            "only where it ends no lower than it began."
+        notes.append(
+            "Dotted: the fit itself was changed, usually by removing a neuron. The evidence falls "
+            "at once and recovers as the other neurons take over; such a trial is kept only if it "
+            "ends no lower than it began."
         )
     if history[first:].min() < low:
-        text += " The deepest falls leave the picture."
-    return embed(figure, what, text)
+        notes.append("The deepest falls are cut off.")
+    return figure, notes
 
 
 def falls(history: np.ndarray) -> np.ndarray:
-    """Places from which on the evidence is that of a changed fit: it fell far at once.
+    """Iterations at which the fit itself was changed: the evidence fell far at once.
 
     The first iterations come from a random start and may fall by themselves.
     """

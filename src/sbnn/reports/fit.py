@@ -1,15 +1,14 @@
-"""Fit folders: a model, what it was fitted to, how it scores, and its report; whole or absent."""
+"""Fit: a model fitted to a table, its scores on unseen rows, and the record of both."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,37 +17,95 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn import __version__
-from sbnn._core.atomic import write_text
 from sbnn._core.messages import SamplingFinished, SearchEnded, for_command_line
 from sbnn._core.text import duration
-from sbnn.io import load as load_model
 from sbnn.methods.registry import SAMPLING
 from sbnn.methods.result import Result
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.reports.output_paths import DATA, FIT, HELD_OUT, MODEL
+from sbnn.reports.cautions import cautions
 from sbnn.reports.validation import HeldOut, for_users, held_out
-from sbnn.tables.header import TableError
-from sbnn.tables.reader import near
+from sbnn.reports.verdict import Sentence, verdict
 
-# Fields of `HeldOut`, and what their columns are called after the target's name.
-HELD_OUT_COLUMNS = {
-    "y": "observed",
-    "mean": "mean",
-    "std": "std",
-    "lower": "lower",
-    "upper": "upper",
-    "pit": "pit",
-    "log_density": "log_density",
-    "crps": "crps",
-}
-# Columns of the tables of a run that are log evidences, but for a constant of the units.
+# Columns of the tables of a run that are log evidences, up to a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
 FORMAT = 5
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
+Rows = list[dict[str, Any]]
 
 
-@dataclass
+@dataclass(frozen=True)
+class Source:
+    """The table a model was fitted to."""
+
+    rows: int
+    file: str | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a sampling method reported; log evidences are for the targets in their own units."""
+
+    verified: bool | None
+    evidence_gap: float | None
+    log_evidence_error: float | None
+    converged: bool
+    reason: str = ""
+    slow: bool = False  # the last run mixed slowly, and no message says so
+    n_evaluations: int = 0
+    n_rejected: int = 0
+    messages: list[str] = field(default_factory=list)
+    stages: Rows = field(default_factory=list)
+    newton: Rows = field(default_factory=list)
+    refine: Rows = field(default_factory=list)
+    optima: Rows = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything fit.json holds: how a fit was made, how it scores, and what is said of it."""
+
+    data: Source
+    features: list[str]
+    targets: list[str]
+    options: dict[str, Any]
+    validation: str
+    scores: dict[str, dict[str, float]]  # by target
+    method: str = ""
+    method_reason: str = ""
+    seconds: float = 0.0
+    seconds_unseen: float = 0.0
+    log_evidence: float = np.nan
+    noise_std: list[float] = field(default_factory=list)
+    feature_relevance: dict[str, float] = field(default_factory=dict)
+    n_parameters: float = np.nan
+    n_parameters_kept: float = np.nan
+    verdict: list[Sentence] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    run: Run | None = None
+    command: str = ""
+    created: str = ""
+    format: int = FORMAT
+    version: str = __version__
+    python: str = platform.python_version()
+    numpy: str = np.__version__
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, as fit.json and `--json` hold them."""
+        return {**asdict(self), "run": {} if self.run is None else asdict(self.run)}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Record:
+        """The inverse of `as_json`; KeyError or TypeError where `found` is not such a record."""
+        known = {f.name: found[f.name] for f in fields(cls) if f.name in found}
+        known["data"] = Source(**found["data"])
+        known["run"] = Run(**found["run"]) if found["run"] else None
+        known["verdict"] = [Sentence(**sentence) for sentence in found.get("verdict", [])]
+        return cls(**known)
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """A fitted model with everything its report shows."""
 
@@ -57,7 +114,7 @@ class Fit:
     targets: list[str]
     data: pd.DataFrame  # features, then targets; the index is the line of the file
     held_out: HeldOut
-    record: dict[str, Any] = field(default_factory=dict)
+    record: Record
 
     @property
     def x(self) -> pd.DataFrame:
@@ -84,91 +141,121 @@ def fit(
     on_fold: Folds | None = None,
     on_stage: Callable[[Any], None] | None = None,
 ) -> Fit:
-    """Fit a model to a table and score it on rows it did not see."""
+    """Fit a model to a table and score it on rows it did not see.
+
+    Parameters
+    ----------
+    data : DataFrame
+        Features and targets, numbers only.
+    features, targets : sequence of str
+        Names of columns.
+    options : dict
+        Constructor parameters of `SparseBNNRegressor`, with method and random_state.
+    source : path, optional
+        File the table came from.
+    command : str
+        Command line that repeats the fit.
+    step, on_fold, on_stage : function, optional
+        Progress: what happens now; folds finished, of how many; stages of a sampler.
+
+    Returns
+    -------
+    Fit
+        Verdict and warnings are part of its record.
+    """
     x = data[list(features)]
     y = data[list(targets)].to_numpy()
-    flat = y[:, 0] if len(targets) == 1 else y
     model = SparseBNNRegressor(**options)
     if on_stage is not None and options["method"] in SAMPLING:
         model.set_params(method_options={"progress": on_stage})
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(x, flat)
+        model.fit(x, y[:, 0] if len(targets) == 1 else y)
         model.set_params(method_options=None)
-        seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     step(f"fitted by {model.method_used_} in {duration(seconds)}")
     with warnings.catch_warnings(record=True) as caught_again:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)  # of refits: the scores show it
-        scored = held_out(
-            model,
-            lambda: SparseBNNRegressor(**options),
-            x,
-            y,
-            options["random_state"] or 0,
-            on_fold,
-        )
-    took = {"seconds": seconds, "seconds_unseen": time.perf_counter() - started - seconds}
-    messages = for_users([*caught, *caught_again])
-    out = Fit(model, list(features), list(targets), data, scored)
-    out.record = _record(out, options, source, command, took, messages)
-    return out
+        make = lambda: SparseBNNRegressor(**options)
+        scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold)
+    unseen = time.perf_counter() - started - seconds
+    record = _record(model, list(features), list(targets), scored)
+    record = replace(
+        record,
+        data=_source(source, len(data)),
+        options=_plain(options),
+        seconds=seconds,
+        seconds_unseen=unseen,
+        command=command,
+    )
+    fitted = Fit(model, record.features, record.targets, data, scored, record)
+    return judged(fitted, for_users([*caught, *caught_again]))
 
 
-def _record(fitted: Fit, options, source, command, took, messages) -> dict[str, Any]:
-    model = fitted.model
-    run: dict[str, Any] = {}
+def judged(fitted: Fit, warned: Sequence[str] = ()) -> Fit:
+    """The fit with verdict and warnings in its record.
+
+    Parameters
+    ----------
+    fitted : Fit
+    warned : sequence of str
+        Warnings raised while fitting and scoring.
+
+    Returns
+    -------
+    Fit
+    """
+    sentences, warned = verdict(fitted), cautions(fitted, warned)
+    return replace(fitted, record=replace(fitted.record, verdict=sentences, warnings=warned))
+
+
+def _record(
+    model: SparseBNNRegressor, features: list[str], targets: list[str], scored: HeldOut
+) -> Record:
+    """What the model and its scores say; the rest is added where it is known."""
+    scores = scored.scores()
+    return Record(
+        data=Source(0),
+        features=features,
+        targets=targets,
+        options={},
+        validation=scored.how,
+        scores={t: {name: v[k] for name, v in scores.items()} for k, t in enumerate(targets)},
+        method=model.method_used_,
+        method_reason=str(model.method_reason_.for_command_line()),
+        log_evidence=model.log_evidence_,
+        noise_std=np.atleast_1d(model.noise_std_).tolist(),
+        feature_relevance=dict(zip(features, model.feature_relevance_.tolist())),
+        n_parameters=model.n_parameters_,
+        n_parameters_kept=model.n_parameters_kept_,
+        run=_run(model),
+        created=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+    )
+
+
+def _run(model: SparseBNNRegressor) -> Run | None:
     result = getattr(model, "result_", None)
-    if result is not None:
-        # The method saw standardised targets; log evidences are told for those of the table.
-        units = model.log_evidence_ - result.log_evidence
-        run = {
-            "verified": result.verified,
-            "evidence_gap": result.evidence_gap,
-            "log_evidence_error": result.log_evidence_error,
-            "converged": bool(result.converged),
-            "reason": result.reason.for_command_line(),
-            "slow": _slow(result),
-            "n_evaluations": int(result.n_evaluations),
-            "n_rejected": int(result.n_rejected),
-            "messages": for_command_line(result.messages),
-            "stages": _records(result.history.get("stages")),
-            "newton": _records(result.history.get("newton"), units),
-            "refine": _records(result.history.get("refine"), units),
-            "optima": _records(result.optima, units),
-        }
-    return {
-        "format": FORMAT,
-        "version": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "command": command,
-        "data": {
-            "file": None if source is None else Path(source).name,
-            "sha256": None if source is None else _digest(Path(source)),
-            "rows": len(fitted.data),
-        },
-        "features": fitted.features,
-        "targets": fitted.targets,
-        "options": _plain(options),
-        "method": model.method_used_,
-        "method_reason": model.method_reason_.for_command_line(),
-        **took,
-        "log_evidence": model.log_evidence_,
-        "noise_std": np.atleast_1d(model.noise_std_).tolist(),
-        "feature_relevance": dict(zip(fitted.features, model.feature_relevance_.tolist())),
-        "n_parameters": model.n_parameters_,
-        "n_parameters_kept": model.n_parameters_kept_,
-        "validation": fitted.held_out.how,
-        "scores": {
-            target: {name: values[k] for name, values in fitted.scores.items()}
-            for k, target in enumerate(fitted.targets)
-        },
-        "warnings": messages,
-        "run": run,
-    }
+    if result is None:
+        return None
+    # The method saw standardised targets; log evidences are given for those of the table.
+    units = model.log_evidence_ - result.log_evidence
+    return Run(
+        verified=result.verified,
+        evidence_gap=result.evidence_gap,
+        log_evidence_error=result.log_evidence_error,
+        converged=bool(result.converged),
+        reason=str(result.reason.for_command_line()),
+        slow=_slow(result),
+        n_evaluations=int(result.n_evaluations),
+        n_rejected=int(result.n_rejected),
+        messages=for_command_line(result.messages),
+        stages=_records(result.history.get("stages")),
+        newton=_records(result.history.get("newton"), units),
+        refine=_records(result.history.get("refine"), units),
+        optima=_records(result.optima, units),
+    )
 
 
 def _slow(result: Result) -> bool:
@@ -178,7 +265,18 @@ def _slow(result: Result) -> bool:
     return not isinstance(ended, SamplingFinished) and not said
 
 
-def _records(table: pd.DataFrame | None, units: float = 0.0) -> list[dict[str, Any]]:
+def _source(source: str | Path | None, n_rows: int) -> Source:
+    if source is None:
+        return Source(n_rows)
+    path = Path(source)
+    digest = None
+    if path.is_file():  # a pipe cannot be read again
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Source(n_rows, path.name, digest)
+
+
+def _records(table: pd.DataFrame | None, units: float = 0.0) -> Rows:
     """Rows of a table, log evidences shifted by `units`."""
     if table is None:
         return []
@@ -187,7 +285,7 @@ def _records(table: pd.DataFrame | None, units: float = 0.0) -> list[dict[str, A
 
 
 def _plain(value: Any) -> Any:
-    """Values as JSON knows them; NaN and ±inf become None."""
+    """Values that JSON can hold; NaN and ±inf become None."""
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
@@ -200,152 +298,15 @@ def _plain(value: Any) -> Any:
 
 
 def dumps(value: Any, indent: int | None = 1) -> str:
-    """Strict JSON: no NaN."""
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    """Strict JSON: NaN and infinities become null.
 
+    Parameters
+    ----------
+    value : Any
+    indent : int, optional
 
-def _digest(path: Path) -> str | None:
-    if not path.is_file():  # a pipe cannot be read again
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# ------------------------------------------------------------------------------ write and read
-def save(fitted: Fit, folder: Path) -> None:
-    """Model, record, training table and held-out predictions; the report comes from `report`."""
-    fitted.model.save(folder / MODEL)
-    write_text(folder / DATA, fitted.data.to_csv())
-    write_text(folder / FIT, dumps(fitted.record) + "\n")
-    held = fitted.held_out
-    columns = {"line": fitted.data.index[held.rows]}
-    for name, title in HELD_OUT_COLUMNS.items():
-        for k, target in enumerate(fitted.targets):
-            columns[f"{target}_{title}"] = getattr(held, name)[:, k]
-    write_text(folder / HELD_OUT, pd.DataFrame(columns).to_csv(index=False))
-
-
-def record(folder: Path) -> dict[str, Any]:
-    """What was fitted to what; a TableError when this is no fit folder."""
-    if not folder.exists():
-        raise TableError(
-            f"{folder} does not exist{near(folder, folders=True) or '.'} Give a folder that "
-            "'sbnn fit' wrote."
-        )
-    if not folder.is_dir():
-        raise TableError(f"{folder} is not a folder; give one that 'sbnn fit' wrote.")
-    if not (folder / FIT).is_file() or not (folder / MODEL).is_file():
-        raise TableError(f"{folder} has no {FIT} and {MODEL}; give a folder that 'sbnn fit' wrote.")
-    try:
-        found = json.loads((folder / FIT).read_text(encoding="utf-8"))
-        version = int(found["format"])
-        _ = found["features"], found["targets"], found["validation"]
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise TableError(f"{folder / FIT} is damaged: {type(error).__name__} {error}.") from error
-    if version < FORMAT:
-        raise TableError(
-            f"{folder} was written by an older sbnn ({found.get('version')}); fit the data again."
-        )
-    if version > FORMAT:
-        raise TableError(
-            f"{folder} was written by sbnn {found.get('version')}; this is {__version__}. Upgrade."
-        )
-    missing = {"data", "scores", "options", "run"} - set(found)
-    if missing:
-        raise TableError(f"{folder / FIT} is damaged: it has no {min(missing)!r}.")
-    return found
-
-
-def beyond_training(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, np.ndarray]:
-    """Inputs with rows outside the range they had in the fit to n_rows rows, and which rows."""
-    if not (folder / DATA).is_file():
-        return {}
-    seen = pd.read_csv(folder / DATA, index_col=0).iloc[:, : frame.shape[1]]
-    if len(seen) != n_rows:
-        raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {n_rows} rows.")
-    seen.columns = frame.columns  # an input may be called as the column of lines is
-    outside = (frame < seen.min()) | (frame > seen.max())
-    return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
-
-
-def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
-    """For each of n rows the inputs outside the range of the fit."""
-    return [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
-
-
-def with_columns(
-    table: pd.DataFrame,
-    predicted: dict[str, dict[str, list[float]]],
-    outside: dict[str, np.ndarray],
-) -> pd.DataFrame:
-    """The table as it came, then the predictions, then the inputs outside the range of the fit.
-
-    Predictions are rounded to a thousandth of their standard deviation: other digits say nothing.
-    Names that the table has already are left to it: y_mean becomes y_predicted_mean.
+    Returns
+    -------
+    str
     """
-    taken: set[str] = {name.strip() for name in table.columns}
-    added: dict[str, list] = {}
-    for target, parts in predicted.items():
-        parts = _to_thousandths(parts)
-        start = target
-        while any(f"{start}_{part}" in taken for part in parts):
-            start += "_predicted"
-        added |= {f"{start}_{part}": values for part, values in parts.items()}
-        taken |= set(added)
-    last = "extrapolates"
-    while last in taken:
-        last += "_predicted"
-    added[last] = ["; ".join(names) for names in by_row(outside, len(table))]
-    return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1)
-
-
-def _to_thousandths(parts: dict[str, list[float]]) -> dict[str, list[float]]:
-    """Each row rounded to the decimal below a thousandth of its standard deviation."""
-    decimals = [3 - math.floor(math.log10(std)) if std > 0 else 15 for std in parts["std"]]
-    return {name: [round(v, d) for v, d in zip(vs, decimals)] for name, vs in parts.items()}
-
-
-def model_of(folder: Path) -> SparseBNNRegressor:
-    try:
-        model = load_model(folder / MODEL)
-    except (OSError, ValueError, KeyError) as error:
-        text = str(error).splitlines() or [type(error).__name__]
-        raise TableError(f"{folder / MODEL} cannot be read: {text[0]}") from error
-    if not isinstance(model, SparseBNNRegressor):
-        raise TableError(f"{folder / MODEL} is not a fitted model.")
-    return model
-
-
-def load(folder: Path) -> Fit:
-    """The fit that a folder holds."""
-    found = record(folder)
-    for name in (DATA, HELD_OUT):
-        if not (folder / name).is_file():
-            raise TableError(f"{folder} has no {name}, which the report needs.")
-    try:
-        data, held = _tables(folder, found)
-    except (ValueError, KeyError) as error:  # pandas' own errors are ValueErrors
-        text = str(error).splitlines() or [type(error).__name__]
-        raise TableError(f"{folder}: {DATA} or {HELD_OUT} is damaged: {text[0]}") from error
-    return Fit(model_of(folder), found["features"], found["targets"], data, held, found)
-
-
-def _tables(folder: Path, found: dict[str, Any]) -> tuple[pd.DataFrame, HeldOut]:
-    exact: dict[str, Any] = {"float_precision": "round_trip"}
-    data = pd.read_csv(folder / DATA, index_col=0, **exact)
-    data.columns = pd.Index([*found["features"], *found["targets"]])
-    table = pd.read_csv(folder / HELD_OUT, **exact)
-    n = len(found["targets"])
-    if table.shape[1] != 1 + n * len(HELD_OUT_COLUMNS):
-        raise ValueError(f"{table.shape[1]} columns of predictions")
-    rows = data.index.get_indexer(table.iloc[:, 0])
-    if (rows < 0).any():
-        raise ValueError(f"predictions of lines that {DATA} does not have")
-    # By their places: a target may be called as it likes.
-    values = table.iloc[:, 1:].to_numpy(dtype=float).reshape(len(table), -1, n)
-    arrays = {name: values[:, k] for k, name in enumerate(HELD_OUT_COLUMNS)}
-    held = HeldOut(found["validation"], rows, **arrays)
-    told = [found["scores"][target]["rmse"] for target in found["targets"]]
-    if len(data) != found["data"]["rows"] or not np.allclose(held.scores()["rmse"], told):
-        raise ValueError("it does not agree with the numbers in fit.json")
-    return data, held
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)

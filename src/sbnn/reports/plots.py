@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,13 @@ from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
 
 Labels = Sequence[str] | np.ndarray
+Pairs = Sequence[tuple[int, int]]
+Point = tuple[float, float]
+Truth = Callable[[np.ndarray], np.ndarray]
 TRUTH, DATA, BEFORE = "#111111", "#555555", "#999999"
 
 
-def _figure(*args, **kwargs):
+def _figure(*args: Any, **kwargs: Any) -> Any:
     """A figure outside pyplot's global list: nothing to close, no display needed."""
     require("report", "A plot", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,13 +31,13 @@ def _figure(*args, **kwargs):
     return figure
 
 
-def _axes(ax, figsize=(5.0, 3.4)):
+def _axes(ax: Any, figsize: tuple[float, float] = (5.0, 3.4)) -> Any:
     if ax is not None:
         return ax
     return _figure(figsize=figsize).add_subplot()
 
 
-def plot_data(x, y, truth=None, ax=None):
+def plot_data(x: np.ndarray, y: np.ndarray, truth: Truth | None = None, ax: Any = None) -> Any:
     """Observations, and the truth as a line."""
     ax = _axes(ax)
     if truth is not None:
@@ -47,8 +50,15 @@ def plot_data(x, y, truth=None, ax=None):
 
 
 def plot_predictions(
-    result: Any, x, truth=None, data=None, n: int = 1000, colour=None, ax=None, title=None
-):
+    result: Any,
+    x: np.ndarray,
+    truth: Truth | None = None,
+    data: tuple[np.ndarray, np.ndarray] | None = None,
+    n: int = 1000,
+    colour: str | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
     """Push-forward draws, their mean and 95 % band, with truth and data."""
     ax = _axes(ax)
     colour = colour or colour_of(result.method)
@@ -66,7 +76,13 @@ def plot_predictions(
     return ax
 
 
-def plot_network(network: Network, relevance=None, threshold: float = 0.1, labels=True, ax=None):
+def plot_network(
+    network: Network,
+    relevance: np.ndarray | None = None,
+    threshold: float = 0.1,
+    labels: bool = True,
+    ax: Any = None,
+) -> Any:
     """The network as a graph; with `relevance`, line width is γ and pruned edges are dashed."""
     width = 1.9 * (len(network.sizes) + 0.3)
     ax = _axes(ax, figsize=(width, 0.8 * max(network.sizes) + 1.2))
@@ -106,7 +122,15 @@ def plot_network(network: Network, relevance=None, threshold: float = 0.1, label
     return ax
 
 
-def _edge(ax, start, end, gamma, threshold, learned, colour="#0072B2"):
+def _edge(
+    ax: Any,
+    start: Point,
+    end: Point,
+    gamma: float,
+    threshold: float,
+    learned: bool,
+    colour: str = "#0072B2",
+) -> None:
     pruned = learned and gamma < threshold
     ax.plot(
         [start[0], end[0]],
@@ -118,7 +142,9 @@ def _edge(ax, start, end, gamma, threshold, learned, colour="#0072B2"):
     )
 
 
-def _edge_label(ax, start, end, text, pruned, fraction=0.42):
+def _edge_label(
+    ax: Any, start: Point, end: Point, text: str, pruned: bool, fraction: float = 0.42
+) -> None:
     x = start[0] + fraction * (end[0] - start[0])
     y = start[1] + fraction * (end[1] - start[1])
     box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.85}
@@ -134,77 +160,103 @@ def plot_pairs(
     marks: np.ndarray | None = None,
     limits: np.ndarray | None = None,
     n: int = 600,
-):
-    """Marginals on the diagonal, pairwise draws below it, for one or several sets of draws.
+) -> Any:
+    """Plot marginals on the diagonal and pairs of draws below it.
 
-    `marks`: points (n, d) drawn as crosses; `limits`: (d, 2) axis limits.
+    Parameters
+    ----------
+    samples : sequence of ndarray, shape (n_draws, d)
+        One or several sets of draws.
+    labels : sequence of str
+        One per parameter.
+    names, colours : sequence of str
+        One per set of draws.
+    marks : ndarray, shape (n_marks, d), optional
+        Points drawn as crosses.
+    limits : ndarray, shape (d, 2), optional
+        Axis limits.
+    n : int
+        Draws shown of each set.
+
+    Returns
+    -------
+    Figure
     """
-    from scipy.stats import gaussian_kde
-
     d = len(labels)
     width, height = 1.35 * d + 0.8, 1.35 * d + 0.6
-    # A fixed grid, lower triangle only: an automatic layout of so many axes takes most of the time.
+    # A fixed grid, lower triangle only: an automatic layout of many axes takes most of the time.
     figure = _figure(figsize=(width, height), layout=None)
-    grid_spec = figure.add_gridspec(
+    cells = figure.add_gridspec(
         d, d, left=0.75 / width, right=1 - 0.08 / width, bottom=0.55 / height,
         top=1 - 0.08 / height, wspace=0.08, hspace=0.08,
     )  # fmt: skip
     if limits is None:
-        everything = np.concatenate(samples)
-        # A few far draws of a heavy tail would squeeze all others into a corner.
-        low, high = np.quantile(everything, [0.01, 0.99], axis=0)
-        pad = 0.12 * (high - low) + 1e-9
-        limits = np.stack([low - pad, high + pad], axis=1)
+        limits = _pair_limits(samples)
     rng = np.random.default_rng(0)
+    styles = ["--" if k == 0 and len(samples) > 1 else "-" for k in range(len(samples))]
     for i in range(d):
         for j in range(i + 1):
-            ax = figure.add_subplot(grid_spec[i, j])
+            ax = figure.add_subplot(cells[i, j])
             ax.tick_params(labelsize=7)
             ax.set_xlim(*limits[j])
             ax.set_xticks(_inner_ticks(*limits[j]))
-            for k, (draws, colour) in enumerate(zip(samples, colours)):
-                style = "--" if k == 0 and len(samples) > 1 else "-"
-                if i == j:
-                    grid = np.linspace(limits[i, 0], limits[i, 1], 200)
-                    seen = (draws[:, i] >= limits[i, 0]) & (draws[:, i] <= limits[i, 1])
-                    inside = draws[seen, i]
-                    if len(inside) > 1 and np.std(inside) > 0:
-                        width = 0.02 * np.ptp(limits[i]) / np.std(inside)
-                        density = gaussian_kde(inside, bw_method=width)(grid)
-                        ax.plot(grid, density / density.max(), color=colour, ls=style, lw=1.2)
-                else:
+            if i == j:
+                for draws, colour, style in zip(samples, colours, styles):
+                    _marginal(ax, draws[:, i], limits[i], colour, style)
+                ax.set_ylim(0, 1.15)
+                ax.set_yticks([])
+            else:
+                for draws, colour in zip(samples, colours):
                     rows = rng.choice(len(draws), size=min(n, len(draws)), replace=False)
-                    ax.plot(
-                        draws[rows, j], draws[rows, i], ".", color=colour, ms=1.6, alpha=0.4,
-                        rasterized=True,
-                    )  # fmt: skip
-            if i != j:
+                    ax.plot(draws[rows, j], draws[rows, i], ".", color=colour, ms=1.6, alpha=0.4,
+                            rasterized=True)  # fmt: skip
                 ax.set_ylim(*limits[i])
                 ax.set_yticks(_inner_ticks(*limits[i]))
                 if marks is not None:
                     ax.plot(marks[:, j], marks[:, i], "x", color=TRUTH, ms=5, mew=1.3)
-            else:
-                ax.set_ylim(0, 1.15)
-                ax.set_yticks([])
-            if i == d - 1:
-                ax.set_xlabel(labels[j], fontsize=10)
-            else:
-                ax.set_xticklabels([])
-            if j == 0 and i > 0:
-                ax.set_ylabel(labels[i], fontsize=10)
-            elif j > 0:
-                ax.set_yticklabels([])
+            _label_outer(ax, labels, i, j)
     if len(samples) > 1:
         handles = [
-            figure.axes[0].plot([], [], color=c, ls="--" if k == 0 else "-", label=name)[0]
-            for k, (c, name) in enumerate(zip(colours, names))
+            figure.axes[0].plot([], [], color=c, ls=style, label=name)[0]
+            for c, style, name in zip(colours, styles, names)
         ]
         figure.legend(handles=handles, loc="upper right", fontsize=10, frameon=False)
     return figure
 
 
+def _pair_limits(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """Axis limits (d, 2); a few far draws of a heavy tail would squeeze all others together."""
+    low, high = np.quantile(np.concatenate(samples), [0.01, 0.99], axis=0)
+    pad = 0.12 * (high - low) + 1e-9
+    return np.stack([low - pad, high + pad], axis=1)
+
+
+def _marginal(ax: Any, draws: np.ndarray, limits: np.ndarray, colour: str, style: str) -> None:
+    """Kernel density of the draws inside the limits, scaled to height one."""
+    from scipy.stats import gaussian_kde
+
+    inside = draws[(draws >= limits[0]) & (draws <= limits[1])]
+    if len(inside) > 1 and np.std(inside) > 0:
+        grid = np.linspace(limits[0], limits[1], 200)
+        width = 0.02 * np.ptp(limits) / np.std(inside)
+        density = gaussian_kde(inside, bw_method=width)(grid)
+        ax.plot(grid, density / density.max(), color=colour, ls=style, lw=1.2)
+
+
+def _label_outer(ax: Any, labels: Labels, i: int, j: int) -> None:
+    """Labels on the lower and left edge of the triangle only."""
+    if i == len(labels) - 1:
+        ax.set_xlabel(labels[j], fontsize=10)
+    else:
+        ax.set_xticklabels([])
+    if j == 0 and i > 0:
+        ax.set_ylabel(labels[i], fontsize=10)
+    elif j > 0:
+        ax.set_yticklabels([])
+
+
 def _inner_ticks(low: float, high: float) -> np.ndarray:
-    """One or two round numbers so far from the edges that labels of neighbours do not touch."""
+    """One or two round numbers, far enough from the edges that neighbours' labels do not touch."""
     from matplotlib.ticker import MaxNLocator
 
     margin = 0.16 * (high - low)
@@ -213,7 +265,7 @@ def _inner_ticks(low: float, high: float) -> np.ndarray:
     return inner if len(inner) <= 2 else inner[::2]
 
 
-def plot_density_surfaces(phi: np.ndarray, pairs, labels: Labels):
+def plot_density_surfaces(phi: np.ndarray, pairs: Pairs, labels: Labels) -> Any:
     """3-D surfaces of the kernel density of pairs of parameters."""
     from scipy.stats import gaussian_kde
 
@@ -238,11 +290,11 @@ def plot_evidence_surfaces(
     ard: np.ndarray,
     hyperprior: Hyperprior,
     log_alpha: np.ndarray,
-    pairs,
+    pairs: Pairs,
     labels: Labels,
-    span=(-5.0, 12.0),
+    span: tuple[float, float] = (-5.0, 12.0),
     n: int = 21,
-):
+) -> Any:
     """Log evidence, hyperprior and objective over pairs of log α, the others at the optimum."""
     grid = np.linspace(span[0], span[1], n)
     figure = _figure(figsize=(9.6, 3.0 * len(pairs)))
@@ -273,7 +325,9 @@ def plot_evidence_surfaces(
     return figure
 
 
-def plot_optimisation(objective, log_alpha, relevance, labels: Labels):
+def plot_optimisation(
+    objective: Any, log_alpha: np.ndarray, relevance: np.ndarray, labels: Labels
+) -> Any:
     """Objective, log α and γ against Newton iterations."""
     figure = _figure(figsize=(10.5, 3.3))
     axes = figure.subplots(1, 3)

@@ -1,4 +1,4 @@
-"""Predictions of rows a model did not learn from, and their scores."""
+"""Validation: predictions of rows a model was not fitted to, and their scores."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+from sklearn.metrics import r2_score, root_mean_squared_error
+from sklearn.model_selection import KFold
 
 from sbnn._core.extras import require
 from sbnn._core.messages import caught as message_of
 from sbnn._core.text import duration
-from sbnn.evidence.laplace.layout import n_parameters
-from sbnn.evidence.laplace.mixture import moments, quantiles
-from sbnn.methods.registry import METHODS, SAMPLING
-from sbnn.regressor.architectures import families
-from sbnn.regressor.estimator import MAX_SAMPLED, SparseBNNRegressor
+from sbnn.methods.registry import SAMPLING
+from sbnn.regressor.estimator import SparseBNNRegressor
+from sbnn.scores import Predictive, coverage, interval_width
 
-# Above this many rows one held-out fifth tells the scores well enough, at a fifth of the cost.
+# Above this many rows one held-out fifth is enough for the scores, at a fifth of the cost.
 FEW_ROWS = 2000
 LEVEL = 0.95
-N_COMPONENTS = 200
 
 
 @dataclass(frozen=True)
@@ -42,20 +40,44 @@ class HeldOut:
     crps: np.ndarray
 
     def scores(self) -> dict[str, list[float]]:
-        """RMSE, R², NLPD, CRPS, and coverage and width of the 95 % intervals, per output."""
-        error = self.y - self.mean
-        spread = ((self.y - self.y.mean(axis=0)) ** 2).mean(axis=0)
-        safe = np.where(spread > 0, spread, np.nan)
-        inside = (self.lower <= self.y) & (self.y <= self.upper)
-        table = {
-            "rmse": np.sqrt((error**2).mean(axis=0)),
-            "r2": 1.0 - (error**2).mean(axis=0) / safe,
-            "nlpd": -self.log_density.mean(axis=0),
-            "crps": self.crps.mean(axis=0),
-            "coverage_95": inside.mean(axis=0),
-            "width_95": (self.upper - self.lower).mean(axis=0),
+        """RMSE, R², NLPD, CRPS, and coverage and width of the 95 % intervals, per output.
+
+        Returns
+        -------
+        dict of list of float
+            R² is NaN where y is constant.
+        """
+        bounds = list(zip(self.y.T, self.lower.T, self.upper.T))
+        varies = np.ptp(self.y, axis=0) > 0
+        r2 = np.where(varies, r2_score(self.y, self.mean, multioutput="raw_values"), np.nan)
+        return {
+            "rmse": root_mean_squared_error(self.y, self.mean, multioutput="raw_values").tolist(),
+            "r2": r2.tolist(),
+            "nlpd": (-self.log_density.mean(axis=0)).tolist(),
+            "crps": self.crps.mean(axis=0).tolist(),
+            "coverage_95": [coverage(y, low, high) for y, low, high in bounds],
+            "width_95": [interval_width(low, high) for _, low, high in bounds],
         }
-        return {name: values.tolist() for name, values in table.items()}
+
+
+def standard_errors(held: HeldOut) -> dict[str, np.ndarray]:
+    """Standard errors of the scores that are means over rows: NLPD, CRPS, RMSE.
+
+    Parameters
+    ----------
+    held : HeldOut
+
+    Returns
+    -------
+    dict of ndarray, shape (n_outputs,)
+    """
+    squares = (held.y - held.mean) ** 2
+    spread = {"nlpd": held.log_density, "crps": held.crps}
+    errors = {name: v.std(axis=0) / np.sqrt(len(v)) for name, v in spread.items()}
+    # of a square root: δ√m = δm / 2√m
+    rmse = np.sqrt(squares.mean(axis=0))
+    errors["rmse"] = squares.std(axis=0) / np.sqrt(len(squares)) / np.maximum(2 * rmse, 1e-300)
+    return errors
 
 
 def cross_validate(
@@ -67,7 +89,7 @@ def cross_validate(
     on_fold: Callable[[int, int], None] | None = None,
     n_run: int | None = None,
 ) -> HeldOut:
-    """Fit without each fold and predict it.
+    """Predict every fold of the rows by a fit to the others.
 
     Parameters
     ----------
@@ -76,30 +98,37 @@ def cross_validate(
     x : DataFrame, shape (n, n_features)
     y : ndarray, shape (n, n_outputs)
     folds : int
-        From 2 to n, which leaves out one row at a time.
+        From 2 to n; n leaves out one row at a time.
+    seed : int
+        Chooses the rows of each fold.
     on_fold : function of (folds finished, folds in total), optional
     n_run : int, optional
-        Run only so many of the folds; 1 is a single held-out part.
+        Run only this many of the folds; 1 is a single held-out part.
+
+    Returns
+    -------
+    HeldOut
     """
     if not 2 <= folds <= len(y):
         raise ValueError(f"`folds` must be from 2 to the number of rows, {len(y)}; got {folds}.")
     n_run = folds if n_run is None else min(n_run, folds)
+    # Shuffled here and not by KFold: the documented scores belong to these folds.
     order = np.random.default_rng([seed, 7]).permutation(len(y))
-    parts = [np.sort(part) for part in np.array_split(order, folds)][:n_run]
-    mixtures = []
-    for k, part in enumerate(parts):
+    splits = list(KFold(folds).split(order))[:n_run]
+    parts, scored = [], []
+    for k, (train, test) in enumerate(splits):
         if on_fold is not None:
             on_fold(k, n_run)
-        rest = np.setdiff1d(np.arange(len(y)), part)
+        rest, part = np.sort(order[train]), np.sort(order[test])
         model = make().fit(x.iloc[rest], _targets(y[rest]))
-        mixtures.append(_three_axes(model.predictive_mixture(x.iloc[part])))
+        parts.append(part)
+        scored.append(_score(y[part], model.predictive(x.iloc[part])))
     if on_fold is not None:
         on_fold(n_run, n_run)
     if n_run == folds:
         how = f"{folds}-fold cross-validation: every row predicted by a fit that did not see it"
     else:
         how = f"{sum(map(len, parts)):,} held-out rows, predicted by a fit that did not see them"
-    scored = [_score(y[part], *mixture) for part, mixture in zip(parts, mixtures)]
     rows = np.concatenate(parts)
     place = np.argsort(rows)
     arrays = {name: np.concatenate([s[name] for s in scored])[place] for name in scored[0]}
@@ -109,26 +138,40 @@ def cross_validate(
 def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     """Leave-one-out predictions of posterior draws, by Pareto-smoothed importance sampling.
 
-    Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). Where α was learned (`nsbl`) it stays
-    as all rows chose it.
+    Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). Where α was learned (`nsbl`), it stays
+    as chosen by all rows.
+
+    Parameters
+    ----------
+    model : SparseBNNRegressor
+        Fitted by a sampling method.
+    x : DataFrame, shape (n, n_features)
+    y : ndarray, shape (n, n_outputs)
+
+    Returns
+    -------
+    HeldOut
     """
     require("report", "Leave-one-out validation", "arviz_stats")
     from arviz_stats.base import array_stats
 
-    weights, means, stds = _three_axes(model.predictive_mixture(x))
-    log_likelihood = _log_normal(y, means, stds).sum(axis=2)
+    predictive = model.predictive(x)
+    log_likelihood = predictive.component_log_density(y.reshape(predictive.shape))
+    several = log_likelihood.ndim == 3
     # psislw turns log likelihoods into log weights −log p itself.
-    log_weights, tails = array_stats.psislw(log_likelihood, axis=0)
+    log_weights, tails = array_stats.psislw(
+        log_likelihood.sum(axis=2) if several else log_likelihood, axis=0
+    )
     smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # the draws come back last
     smoothed /= smoothed.sum(axis=0)
-    weights = np.broadcast_to(smoothed[:, :, None], means.shape)
     how = "leave-one-out: each row predicted by posterior draws reweighted as if it were not there"
     if getattr(model, "method_used_", None) == "nsbl":
         how += "; what is pruned stays as all rows chose it"
     bad = int((np.asarray(tails) > 0.7).sum())
     if bad:
         how += f" (unreliable for {bad} of {len(y)} rows, which move the posterior too far)"
-    return HeldOut(how, np.arange(len(y)), **_score(y, weights, means, stds))
+    left_out = predictive.reweighted(smoothed[:, :, None] if several else smoothed)
+    return HeldOut(how, np.arange(len(y)), **_score(y, left_out))
 
 
 def held_out(
@@ -139,28 +182,23 @@ def held_out(
     seed: int,
     on_fold: Callable[[int, int], None] | None = None,
 ) -> HeldOut:
-    """What a report says of unseen rows: leave-one-out where there are draws, else refits."""
-    if model.method_used_ in SAMPLING:
+    """Predict unseen rows for a report: leave-one-out if there are draws, otherwise by refits.
+
+    Parameters
+    ----------
+    model : SparseBNNRegressor
+        Fitted to all rows.
+    make, x, y, seed, on_fold
+        See `cross_validate`.
+
+    Returns
+    -------
+    HeldOut
+    """
+    if model.posterior_.sampled:
         return leave_one_out(model, x, y)
     n_run = None if len(y) <= FEW_ROWS else 1
     return cross_validate(make, x, y, seed=seed, on_fold=on_fold, n_run=n_run)
-
-
-# ------------------------------------------------------------------------------ several methods
-def sampled_size(hidden: Any, n_in: int, n_out: int) -> int:
-    """Parameters of the one network that a sampling method would take."""
-    (widths,) = families(hidden, 0, sampled=True)[0]
-    return n_parameters((n_in, *widths, n_out))
-
-
-def feasible(hidden: Any, n_in: int, n_out: int) -> dict[str, str]:
-    """Every method, with the reason why it is left out; "" where it is not."""
-    size = sampled_size(hidden, n_in, n_out)
-    why = f"samples, and {size} parameters are more than {MAX_SAMPLED}"
-    return {
-        name: why if method.samples and size > MAX_SAMPLED else ""
-        for name, method in METHODS.items()
-    }
 
 
 def compare_methods(
@@ -173,9 +211,23 @@ def compare_methods(
     on_fold: Callable[[int, int], None] | None = None,
     on_stage: Callable[[Any], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Evidence on all rows and cross-validated scores on the same folds, one record per method.
+    """Fit and cross-validate several methods on the same folds.
 
-    The `log_density` of a record has one entry per row, the same rows for all methods.
+    Parameters
+    ----------
+    methods : sequence of str
+    options : dict
+        Constructor parameters of `SparseBNNRegressor`; the method is replaced.
+    x, y, folds
+        See `cross_validate`.
+    step, on_fold, on_stage : function, optional
+        Progress: what happens now; folds finished, of how many; stages of a sampler.
+
+    Returns
+    -------
+    list of dict
+        One record per method: scores, log evidence on all rows, size, seconds, warnings, and
+        `log_density` with one entry per row, the same rows for all methods.
     """
     out = []
     for place, method in enumerate(methods, start=1):
@@ -228,57 +280,18 @@ def _targets(y: np.ndarray) -> np.ndarray:
     return y[:, 0] if y.shape[1] == 1 else y
 
 
-def _three_axes(mixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, means and stds as (n_components, m, n_outputs)."""
-    weights, means, stds = (a[..., None] if a.ndim == 2 else a for a in mixture)
-    return np.asarray(weights), np.asarray(means), np.asarray(stds)
-
-
-def _log_normal(y, means, stds):
-    return -0.5 * ((y - means) / stds) ** 2 - np.log(stds) - 0.5 * np.log(2 * np.pi)
-
-
-def _score(y, weights, means, stds) -> dict[str, np.ndarray]:
-    """The arrays of `HeldOut` for Gaussian mixtures, components first."""
-    mean, std = moments(weights, means, stds)
-    tail = 0.5 * (1 - LEVEL)
-    lower, upper = quantiles(weights, means, stds, (tail, 1 - tail))
-    return {
-        "y": y,
-        "mean": mean,
-        "std": std,
+def _score(y: np.ndarray, predictive: Predictive) -> dict[str, np.ndarray]:
+    """The arrays of `HeldOut`, each of the shape of y, (n_rows, n_outputs)."""
+    observed, tail = y.reshape(predictive.shape), 0.5 * (1 - LEVEL)
+    lower, upper = predictive.quantiles((tail, 1 - tail))
+    arrays = {
+        "y": observed,
+        "mean": predictive.mean(),
+        "std": predictive.std(),
         "lower": lower,
         "upper": upper,
-        "pit": (weights * special.ndtr((y - means) / stds)).sum(axis=0),
-        "log_density": special.logsumexp(_log_normal(y, means, stds), b=weights, axis=0),
-        "crps": _crps(y, *_thin(weights, means, stds)),
+        "pit": predictive.cdf(observed),
+        "log_density": predictive.log_density(observed),
+        "crps": predictive.crps(observed),
     }
-
-
-def _crps(y, weights, means, stds) -> np.ndarray:
-    """Closed form for Gaussian mixtures whose weights differ from point to point."""
-    first = (weights * _absolute(y - means, stds)).sum(axis=0)
-    second = np.zeros_like(first)
-    for w, m, s in zip(weights, means, stds):
-        second += w * (weights * _absolute(m - means, np.hypot(s, stds))).sum(axis=0)
-    return first - 0.5 * second
-
-
-def _absolute(mean, std):
-    """E|Z| for Z ~ N(mean, std²)."""
-    z = mean / std
-    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-    return mean * (2 * special.ndtr(z) - 1) + 2 * std * density
-
-
-def _thin(weights, means, stds):
-    """At most `N_COMPONENTS` equally weighted components, taken at even steps of the weights."""
-    if len(means) <= N_COMPONENTS:
-        return weights, means, stds
-    steps = (np.arange(N_COMPONENTS) + 0.5) / N_COMPONENTS
-    cumulated = np.cumsum(weights, axis=0)
-    flat = cumulated.reshape(len(means), -1)
-    rows = np.stack([np.searchsorted(c / c[-1], steps) for c in flat.T], axis=1)
-    rows = rows.reshape(N_COMPONENTS, *means.shape[1:])
-    take = lambda a: np.take_along_axis(np.broadcast_to(a, means.shape), rows, axis=0)
-    return np.full(rows.shape, 1.0 / N_COMPONENTS), take(means), take(stds)
+    return {name: values.reshape(y.shape) for name, values in arrays.items()}

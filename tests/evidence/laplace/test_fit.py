@@ -14,8 +14,18 @@ from sbnn.evidence.laplace import mixture as lm
 from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace import precision as lq
 from sbnn.evidence.laplace import pruning as lp
+from sbnn.scores import NormalMixture
 
 RNG = np.random.default_rng
+
+
+def predictive(mixture, x_t):
+    return NormalMixture(*lm.gaussian_components(mixture, x_t))
+
+
+def moments(mixture, x_t):
+    predicted = predictive(mixture, x_t)
+    return predicted.mean(), predicted.std()
 
 
 def boxcar():
@@ -167,7 +177,7 @@ def test_pure_noise_leaves_next_to_nothing():
     constant = stats.norm.logpdf(y, scale=np.sqrt(variance)).sum()  # y ~ N(0, σ²), best σ
     assert constant - 1e-3 < mix.optima[0].log_evidence < constant + 1.0
     assert len(mix.optima[0].active) <= 3
-    mean, std = lm.predict(mix, rng.normal(size=(3, 5)))
+    mean, std = moments(mix, rng.normal(size=(3, 5)))
     assert np.all(np.abs(mean) < 0.5)
     assert np.allclose(std, 1.0, atol=0.25)
 
@@ -177,7 +187,7 @@ def test_no_active_weight_at_all_still_predicts():
     opt = lo.initial(model, RNG(0)).without(np.arange(13))
     opt.log_evidence, opt.precision = lo.log_evidence(model, opt)
     mix = sl.SparseMixture((opt,), np.ones(1))
-    mean, std = lm.predict(mix, np.ones((2, 3)))
+    mean, std = moments(mix, np.ones((2, 3)))
     assert np.all(mean == 0.0)
     assert np.allclose(std**2, 0.1)
     assert lm.sample(mix, np.ones((2, 3)), 4, RNG(0)).shape == (4, 1, 3)
@@ -225,13 +235,14 @@ def test_awkward_data_give_finite_predictions(case, activation):
     x, y = awkward()[case]
     model = sl.Model(x, y, (len(x), 6, len(y)), activation)
     mix = sl.fit(model, RNG(0), n_starts=3, group_iterations=20, iterations=20)
-    mean, std = lm.predict(mix, x)
-    q = lm.quantiles(*lm.gaussian_components(mix, x), (0.025, 0.5, 0.975))
+    predicted = predictive(mix, x)
+    mean, std = predicted.mean(), predicted.std()
+    q = predicted.quantiles((0.025, 0.5, 0.975))
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
     assert (std > 0).all()
     assert (np.diff(q, axis=0) >= 0).all()
-    assert np.isfinite(lm.log_predictive_density(mix, x, y)).all()
+    assert np.isfinite(predicted.log_density(y)).all()
     assert lm.sample(mix, x, 7, RNG(1), noise=True).shape == (7, *y.shape)
 
 
@@ -284,7 +295,7 @@ def test_draws_agree_with_predictions_for_every_output():
     assert shares[0, 0] > 0.9 > 0.1 > shares[0, 1]
     np.testing.assert_allclose(shares.sum(axis=0), 1.0)
     found = lm.sample(mixture, x_t[:, :1], draws, rng, noise=True)[:, :, 0]
-    mean, std = (v[:, 0] for v in lm.predict(mixture, x_t[:, :1]))
+    mean, std = (v[:, 0] for v in moments(mixture, x_t[:, :1]))
     fourth = ((found - mean) ** 4).mean(axis=0)
     error = np.sqrt((fourth - std**4) / draws)  # of the mean square
     assert (np.abs(((found - mean) ** 2).mean(axis=0) - std**2) < 5 * error).all()
@@ -328,7 +339,6 @@ def test_loo_density_is_exact_for_a_linear_model():
         other = opt.copy()
         lo.relax(rest, other, 50)
         other.precision = lo.log_evidence(rest, other)[1]
-        one = lm.log_predictive_density(
-            sl.SparseMixture((other,), np.ones(1)), model.x_t[:, [row]], model.y_t[:, [row]]
-        )
+        left = predictive(sl.SparseMixture((other,), np.ones(1)), model.x_t[:, [row]])
+        one = left.log_density(model.y_t[:, [row]])
         assert value[row] == pytest.approx(one[0, 0], abs=1e-4)

@@ -60,10 +60,11 @@ def compare(
         opt.check_folds(folds, len(frame), data)
 
         from sbnn.cli import comparison_table as comparison
+        from sbnn.regressor.options import infeasible
         from sbnn.reports import validation
         from sbnn.reports.fit import dumps
 
-        reasons = validation.feasible(options["hidden_layer_sizes"], len(inputs), len(targets))
+        reasons = infeasible(options["hidden_layer_sizes"], len(inputs), len(targets))
         requested = None if method is None else list(map(opt.normalise_method, method))
         chosen, skipped = comparison.choose(requested, reasons, folds)
         y = frame[targets].to_numpy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,7 @@ from sbnn.cli.terminal import command_line, echo, error_handling, note, warn
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sbnn.reports.fit import Fit
+    from sbnn.reports.fit import Fit, Record
 
 
 def fit(
@@ -66,17 +65,17 @@ def fit(
         if as_json:
             from sbnn.reports.fit import dumps
 
-            print(dumps({"out": str(folder), **fitted.record}, indent=None))
+            print(dumps({"out": str(folder), **fitted.record.as_json()}, indent=None))
         else:
             _print_summary(fitted.record, time.perf_counter() - started)
             echo(f"report: {folder / output_paths.REPORT}")
 
 
 def _warn_if_slow(options: dict[str, Any], n_inputs: int, n_targets: int) -> None:
-    from sbnn.reports.validation import feasible
+    from sbnn.regressor.options import infeasible
 
     method = options["method"]
-    reason = feasible(options["hidden_layer_sizes"], n_inputs, n_targets).get(method)
+    reason = infeasible(options["hidden_layer_sizes"], n_inputs, n_targets).get(method)
     if reason:
         warn(
             f"{method} {reason}; this may take hours. Press Ctrl-C to stop, and use a smaller "
@@ -96,7 +95,7 @@ def _fit_and_write(
     """Fit a model and write its folder, complete or not at all."""
     from sbnn._core.atomic import whole_folder
     from sbnn.reports import fit as fits
-    from sbnn.reports import page
+    from sbnn.reports import fit_folder, page
 
     progress.step(
         f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}, "
@@ -109,22 +108,19 @@ def _fit_and_write(
         progress.step, progress.on_fold, progress,
     )  # fmt: skip
     progress.step("writing the report")
-    sentences = [sentence._asdict() for sentence in page.verdict(fitted)]
-    added = {"verdict": sentences, "warnings": page.cautions(fitted)}
-    fitted = replace(fitted, record={**fitted.record, **added})
     with whole_folder(folder) as temporary:
-        fits.save(fitted, temporary)
+        fit_folder.save(fitted, temporary)
         page.write(fitted, temporary)
     return fitted
 
 
-def _print_summary(record: dict[str, Any], seconds: float) -> None:
+def _print_summary(record: Record, seconds: float) -> None:
     marks = {"good": "+", "bad": "!", "plain": " "}
-    for sentence in record["verdict"]:
-        echo(f"{marks[sentence['tone']]} {sentence['text']}")
-    for text in record["warnings"]:
+    for sentence in record.verdict:
+        echo(f"{marks[sentence.tone]} {sentence.text}")
+    for text in record.warnings:
         echo(f"! {text}")
     note(
-        f"took {duration(seconds)}: fit {duration(record['seconds'])}, held-out rows "
-        f"{duration(record['seconds_unseen'])}, the rest reading and writing"
+        f"took {duration(seconds)}: fit {duration(record.seconds)}, held-out rows "
+        f"{duration(record.seconds_unseen)}, the rest reading and writing"
     )

@@ -30,10 +30,10 @@ def paper(
 
         opt.check_seed(seed)
         check_study(out)
-        from sbnn.study import study as study_module
         from sbnn.study.page import write_report
+        from sbnn.study.runs import run
 
-        study = study_module.run(out, seed=seed, quick=quick, force=force, say=echo)
+        study = run(out, seed=seed, quick=quick, force=force, say=echo)
         echo("writing tables and figures")
         page, claims = write_report(study, out)
         for claim in claims:

@@ -44,45 +44,46 @@ def predict(
     thousandth of their standard deviation; --json has all digits.
     """
     with error_handling(debug):
-        from sbnn.reports import fit as fits
+        from sbnn.reports import fit_folder, predictions
+        from sbnn.reports.fit import dumps
         from sbnn.reports.output_paths import check_file
         from sbnn.tables import reader as tables
 
         if out is not None:
             check_file(out, force)
-        record = fits.record(model)
-        table = tables.read(data, (), record["features"], min_rows=1, whole=True, encoding=encoding)
+        record = fit_folder.read_record(model)
+        table = tables.read(data, (), record.features, min_rows=1, whole=True, encoding=encoding)
         for line in table.notes:
             warn(line)
         n = len(table.numbers)
-        predictions = _predict(model, table, record["targets"])
-        outside = fits.beyond_training(model, table.numbers, record["data"]["rows"])
+        predicted = _predict(model, table, record.targets)
+        outside = fit_folder.extrapolations(model, table.numbers, record.data.rows)
         for name, rows in outside.items():
             warn(
                 f"{rows.sum():,} of {n:,} rows are outside the range of {name!r} in the fit; there "
                 "the model extrapolates, and its intervals may be too narrow."
             )
         if out is not None:
-            _write(out, table, predictions, outside)
+            _write(out, table, predicted, outside)
         if as_json:
             answer = {
                 "rows": n,
                 "out": None if out is None else str(out),
-                "predictions": predictions,
-                "extrapolates": fits.by_row(outside, n),
+                "predictions": predicted,
+                "extrapolates": predictions.by_row(outside, n),
             }
-            print(fits.dumps(answer, indent=None))
+            print(dumps(answer, indent=None))
         elif out is None:
-            sys.stdout.write(_csv(table, predictions, outside, table.separator))
+            sys.stdout.write(_csv(table, predicted, outside, table.separator))
         else:
             echo(f"{plural(n, 'row')} predicted: {out}")
 
 
 def _predict(model: Path, table: Table, targets: list[str]) -> Predictions:
-    from sbnn.reports.fit import model_of
+    from sbnn.reports.fit_folder import read_model
 
     n = len(table.numbers)
-    fitted = model_of(model)
+    fitted = read_model(model)
     mean, std, interval = fitted.predict(table.numbers, return_std=True, return_interval=0.95)
     interval = interval.reshape(n, -1, 2)
     columns = (mean.reshape(n, -1), std.reshape(n, -1), interval[..., 0], interval[..., 1])
@@ -96,7 +97,7 @@ def _predict(model: Path, table: Table, targets: list[str]) -> Predictions:
 def _csv(
     table: Table, predictions: Predictions, outside: dict[str, np.ndarray], separator: str
 ) -> str:
-    from sbnn.reports.fit import with_columns
+    from sbnn.reports.predictions import with_columns
 
     whole: Any = table.whole
     decimal = "," if table.decimal_comma else "."

@@ -9,7 +9,8 @@ from sbnn.cli.terminal import echo, error_handling
 def report(model: opt.Folder, as_json: opt.Json = False, debug: opt.Debug = False) -> None:
     """Rewrite the report of a fit."""
     with error_handling(debug):
-        from sbnn.reports.fit import dumps, load
+        from sbnn.reports.fit import dumps
+        from sbnn.reports.fit_folder import load
         from sbnn.reports.page import write
 
         path = write(load(model), model)

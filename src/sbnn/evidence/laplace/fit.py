@@ -20,6 +20,7 @@ from sbnn.evidence.laplace.models import Model
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish, relax
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
+from sbnn.likelihoods import Gaussian
 
 # Iterations before α and the noise are updated where there are fewer observations than weights:
 # there the first updates would take the whole signal for noise (30 rows, 56 weights: log evidence
@@ -156,7 +157,7 @@ def fit(
     optima = tuple(opt for _, opt in distinct)
     evidences = np.array([o.log_evidence for o in optima])
     weights = mixture_weights(options.weighting, evidences, loo)
-    likelihood = distinct[0][0].likelihood
+    likelihood = distinct[0][0].likelihood or Gaussian()
     return SparseMixture(optima, weights, likelihood, options.precision_power, trials)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +11,11 @@ from scipy import special
 
 from sbnn.evidence.laplace.layout import Array, Layout, jacobian
 from sbnn.evidence.laplace.models import Model
-from sbnn.evidence.laplace.optimum import LOG_2PI, Optimum
+from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.precision import Precision
-from sbnn.likelihoods import Likelihood
+from sbnn.likelihoods import Gaussian, Likelihood
 from sbnn.problems.network import layer_slices
+from sbnn.scores import NormalMixture, Predictive
 
 
 class Trial(NamedTuple):
@@ -34,8 +35,8 @@ class SparseMixture:
         Each with its factored `precision`.
     weights : array, shape (K,)
         Sum to one.
-    likelihood : Likelihood or None
-        That of the observations; None where a model has only a log-likelihood.
+    likelihood : Likelihood
+        That of the observations.
     precision_power : float
         The p of the local weights w_k(x) ∝ w_k v_k(x)^−p used in predictions: an optimum that is
         unsure at x has less say there. With p = 1 the mean is the inverse-variance combination of
@@ -46,7 +47,7 @@ class SparseMixture:
 
     optima: tuple[Optimum, ...]
     weights: Array
-    likelihood: Likelihood | None = None
+    likelihood: Likelihood = field(default_factory=Gaussian)
     precision_power: float = 1.0
     trials: tuple[Trial, ...] = ()
 
@@ -106,78 +107,60 @@ def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -
     return weights if kind == "stacking" else 0.8 * equal + 0.2 * weights
 
 
-def components(mixture: SparseMixture, x_t: Array, block: int = 2048):
-    """Per optimum: mean of f, its variance J H⁻¹ Jᵀ, and the noise variance.
+class OutputComponents(NamedTuple):
+    """Distribution of the model's outputs at m points, for K optima and T targets.
 
-    Shapes (K, n_out, m), (K, n_out, m) and (K, n_out, 1).
+    The local weights are those of the predictive mixture, with and without noise.
     """
+
+    weights: Array  # (K, m, T)
+    mean: Array  # (K, m, T, p)
+    variance: Array  # (K, m, T, p), J H⁻¹ Jᵀ
+    theta: Array  # (K, 1, T, q), parameters of the likelihood
+
+
+def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputComponents:
+    """Outputs of every optimum at inputs (n_in, m), normal in the linearised network."""
     means, variances = [], []
     for opt in mixture.optima:
-        mean_parts, variance_parts = [], []
-        for start in range(0, max(x_t.shape[1], 1), block):
-            part = x_t[:, start : start + block]
-            f, jac = jacobian(opt.phi, part, opt.layout, opt.activation)
-            mean_parts.append(f)
-            flat = jac.reshape(len(opt.active), f.size)
-            variance_parts.append(precision_of(opt).variance(flat).reshape(f.shape))
-        means.append(np.concatenate(mean_parts, axis=1))
-        variances.append(np.concatenate(variance_parts, axis=1))
-    noise = np.array([np.exp(2.0 * opt.noise) for opt in mixture.optima])
-    return np.array(means), np.array(variances), noise
+        parts = [
+            _outputs(opt, x_t[:, start : start + block])
+            for start in range(0, max(x_t.shape[1], 1), block)
+        ]
+        means.append(np.concatenate([mean for mean, _ in parts], axis=1))
+        variances.append(np.concatenate([variance for _, variance in parts], axis=1))
+    theta = np.array([new_theta(opt) for opt in mixture.optima])[:, None]
+    shape = (len(means), theta.shape[2], -1, x_t.shape[1])
+    mean, variance = (np.array(v).reshape(shape).transpose(0, 3, 1, 2) for v in (means, variances))
+    noise = 1.0 / mixture.likelihood.information(mean, theta)[..., 0]
+    return OutputComponents(local_weights(mixture, variance[..., 0] + noise), mean, variance, theta)
+
+
+def _outputs(opt: Optimum, x_t: Array) -> tuple[Array, Array]:
+    f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
+    flat = jac.reshape(len(opt.active), f.size)
+    return f, precision_of(opt).variance(flat).reshape(f.shape)
+
+
+def new_theta(opt: Optimum) -> Array:
+    """Parameters of the likelihood for new rows, (T, q)."""
+    if opt.noise.ndim == 2:
+        return opt.noise
+    return 0.5 * np.log(np.exp(2.0 * opt.noise).mean(axis=1))
 
 
 def local_weights(mixture: SparseMixture, total_variance: Array) -> Array:
-    """w_k(x) ∝ w_k v_k(x)^−p, of the shape of `total_variance`, (K, n_out, m)."""
-    log_w = np.log(mixture.weights + 1e-300)[:, None, None]
+    """w_k(x) ∝ w_k v_k(x)^−p, of the shape of `total_variance`, (K, …)."""
+    log_w = np.log(mixture.weights + 1e-300).reshape(-1, *(1,) * (total_variance.ndim - 1))
     return special.softmax(log_w - mixture.precision_power * np.log(total_variance), axis=0)
 
 
-def gaussian_components(mixture: SparseMixture, x_t: Array, noise: bool = True):
-    """The predictive mixture at every point: weights, means and stds, each (K, n_out, m).
-
-    The weights always come from the total variance, so that predictions with and without noise
-    have the same mean.
-    """
-    mean, variance, noise_variance = components(mixture, x_t)
-    weights = local_weights(mixture, variance + noise_variance)
-    return weights, mean, np.sqrt(variance + (noise_variance if noise else 0.0))
-
-
-def moments(weights: Array, means: Array, stds: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of Gaussian mixtures along the first axis."""
-    mean = (weights * means).sum(axis=0)
-    return mean, np.sqrt((weights * (stds**2 + (means - mean) ** 2)).sum(axis=0))
-
-
-def predict(mixture: SparseMixture, x_t: Array, noise: bool = True) -> tuple[Array, Array]:
-    """Mean and standard deviation of the predictive mixture, each (n_out, m).
-
-    Without `noise` those of the function itself.
-    """
-    return moments(*gaussian_components(mixture, x_t, noise))
-
-
-def log_predictive_density(mixture: SparseMixture, x_t: Array, y_t: Array) -> Array:
-    """log p(y|x, D) of each output and row, shape (n_out, m)."""
-    weights, mean, std = gaussian_components(mixture, x_t)
-    terms = -0.5 * ((y_t - mean) / std) ** 2 - np.log(std) - 0.5 * LOG_2PI
-    return special.logsumexp(terms, b=weights, axis=0)
-
-
-def quantiles(weights: Array, means: Array, stds: Array, levels: Sequence[float]) -> Array:
-    """Quantiles of Gaussian mixtures (components first), shape (n_levels, …), by bisection."""
-    stds = stds + 1e-300
-    out = []
-    for level in levels:
-        z = special.ndtri(level)
-        # A quantile of a mixture lies between those of its parts.
-        low, high = (means + z * stds).min(axis=0), (means + z * stds).max(axis=0)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            below = (weights * special.ndtr((middle - means) / stds)).sum(axis=0) < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        out.append(0.5 * (low + high))
-    return np.array(out)
+def predictive(mixture: SparseMixture, x_t: Array, noise: bool = True) -> Predictive:
+    """The distribution of observations (of the function, without `noise`), points (m, T)."""
+    at = components(mixture, x_t)
+    if noise:
+        return mixture.likelihood.predictive(at.weights, at.mean, at.variance, at.theta)
+    return NormalMixture(at.weights, at.mean[..., 0], np.sqrt(at.variance[..., 0]))
 
 
 def sample(
@@ -187,33 +170,44 @@ def sample(
     rng: np.random.Generator,
     noise: bool = False,
 ) -> Array:
-    """Draws of (linearised) functions, shape (n_draws, n_out, m).
+    """Draws of (linearised) functions, with `noise` of observations, shape (n_draws, T, m).
 
     Jointly Gaussian over x within an optimum. Optima are drawn by the mean of their local weights
     over the points asked for: a function is one draw and cannot change its optimum from x to x,
-    but its share then agrees with `predict` on average. It does so for every output: one random
-    number per draw picks the optimum of each by its own shares, the same one where they agree.
+    but its share then agrees with the predictive mixture on average. It does so for every target:
+    one random number per draw picks the optimum of each by its own shares, the same one where they
+    agree.
     """
     edges = np.cumsum(shares_at(mixture, x_t), axis=0)
+    n_targets = edges.shape[1]
     # Stratified: of n draws each optimum has its share, up to one.
     level = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
-    which = (level[:, None, None] > edges[:-1].T).sum(axis=2)  # (n_draws, n_out)
-    out = np.empty((n_draws, edges.shape[1], x_t.shape[1]))
+    which = (level[:, None, None] > edges[:-1].T).sum(axis=2)  # (n_draws, T)
+    out = np.empty((n_draws, n_targets, x_t.shape[1]))
     for k, opt in enumerate(mixture.optima):
         rows = np.flatnonzero((which == k).any(axis=1))
         f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
         draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
+        outputs = draws.reshape(len(rows), n_targets, -1, x_t.shape[1]).transpose(0, 1, 3, 2)
+        theta = new_theta(opt)[:, None]
+        values = outputs[..., 0]
         if noise:
-            scale = np.exp(opt.noise)
-            draws += scale * rng.standard_normal(draws.shape)
+            values = mixture.likelihood.sample(rng, outputs, theta)
         own = which[rows] == k
-        out[rows] = np.where(own[:, :, None], draws, out[rows])
+        out[rows] = np.where(own[:, :, None], values, out[rows])
     return out
 
 
 def shares_at(mixture: SparseMixture, x_t: Array) -> Array:
-    """The part of every optimum in predictions at some points, per output: (K, n_out)."""
-    return gaussian_components(mixture, x_t)[0].mean(axis=2)
+    """The part of every optimum in predictions at some points, per target: (K, T)."""
+    return components(mixture, x_t).weights.mean(axis=1)
+
+
+def noise_variance_at(mixture: SparseMixture, x_t: Array) -> Array:
+    """Variance of the noise averaged over optima and points, (T,)."""
+    at = components(mixture, x_t)
+    squares = mixture.likelihood.std(at.mean, at.theta) ** 2
+    return (at.weights * squares).sum(axis=0).mean(axis=0)
 
 
 def precision_of(opt: Optimum) -> Precision:
@@ -230,17 +224,21 @@ def restricted(opt: Optimum, keep: Array) -> Optimum:
     return new
 
 
-def needed(opt: Optimum, x_t: Array, threshold: float) -> Optimum:
+def needed(mixture: SparseMixture, opt: Optimum, x_t: Array, threshold: float) -> Optimum:
     """Without the weights whose share in any prediction is below `threshold` of its std.
 
-    Of weight i that is |Jᵢφᵢ| in the mean and Jᵢ²(H⁻¹)ᵢᵢ in the variance.
+    Of weight i that is |Jᵢφᵢ| in the mean and Jᵢ²(H⁻¹)ᵢᵢ in the variance. A second output, log σ,
+    is measured in units of one.
     """
     f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
-    precision = precision_of(opt)
+    precision, theta = precision_of(opt), new_theta(opt)
     variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
-    std = np.sqrt(variance + np.exp(2.0 * opt.noise))
+    outputs = f.reshape(len(theta), -1, f.shape[1]).transpose(0, 2, 1)
+    noise = 1.0 / mixture.likelihood.information(outputs, theta[:, None])[..., 0]
+    std = np.ones((len(theta), outputs.shape[2], f.shape[1]))
+    std[:, 0] = np.sqrt(variance.reshape(std.shape)[:, 0] + noise)
     own = precision.scale * np.sqrt(1.0 - precision.relevance())
-    largest = (np.abs(jac) / std).max(axis=(1, 2), initial=0.0)
+    largest = (np.abs(jac) / std.reshape(f.shape)).max(axis=(1, 2), initial=0.0)
     shift, spread = largest * np.abs(opt.phi[opt.active]), 0.5 * (largest * own) ** 2
     return restricted(opt, np.maximum(shift, spread) >= threshold)
 

@@ -1,0 +1,146 @@
+"""Posterior protocol: what results and fitted estimators offer to reports, whatever the method."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from sbnn._core.messages import Message
+from sbnn.problems.network import Network
+from sbnn.scores import Predictive
+
+
+class Posterior(Protocol):
+    """The posterior of a network's parameters φ and of the functions they make.
+
+    Inputs `x_t` have shape (n_in, m), one column per point, in the units the network sees.
+    `Result.posterior()` gives one in the units of the problem, `SparseBNNRegressor.posterior_` one
+    for standardised inputs and targets.
+
+    Attributes
+    ----------
+    kind : str
+        Name under which files store it.
+    sampled : bool
+        Whether it consists of posterior draws (and not of Gaussian approximations).
+    compacted : bool
+        Whether it holds only what predictions need.
+    network : Network
+        That of the best optimum.
+    log_alpha, relevance : ndarray, shape (n_parameters,)
+        log α and γ of its parameters; NaN where the method has none.
+    centre_and_spread : tuple of two ndarray, each of shape (n_parameters,)
+        Median of φ and half the width of its central 68 %: for a Gaussian, mean and std.
+    pruned : ndarray of bool, shape (n_parameters,)
+        Zero, irrelevant, or not connected to the output.
+    noise_variance : ndarray, shape (n_outputs,)
+    counts : tuple of two float
+        Parameters kept and in total, averaged over the optima.
+    evidence_history : ndarray
+        Log evidence after each iteration that led to the best optimum, minus that of the optimum;
+        empty for draws.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def sampled(self) -> bool: ...
+
+    @property
+    def compacted(self) -> bool: ...
+
+    @property
+    def network(self) -> Network: ...
+
+    @property
+    def log_alpha(self) -> np.ndarray: ...
+
+    @property
+    def relevance(self) -> np.ndarray: ...
+
+    @property
+    def centre_and_spread(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @property
+    def pruned(self) -> np.ndarray: ...
+
+    @property
+    def noise_variance(self) -> np.ndarray: ...
+
+    @property
+    def counts(self) -> tuple[float, float]: ...
+
+    @property
+    def evidence_history(self) -> np.ndarray: ...
+
+    def table(self) -> pd.DataFrame:
+        """One row per optimum, best first."""
+        ...
+
+    def messages(self) -> list[Message]:
+        """What a reader of the results should know."""
+        ...
+
+    def parameter_draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """About n draws of φ at the best optimum, shape (n, n_parameters)."""
+        ...
+
+    def predictive(self, x_t: np.ndarray, noise: bool = True) -> Predictive:
+        """Distribution of observations (of the function, without `noise`), points (m, n_out)."""
+        ...
+
+    def sample(
+        self, x_t: np.ndarray, n: int, rng: np.random.Generator, noise: bool = False
+    ) -> np.ndarray:
+        """n joint draws of functions (of observations, with `noise`), shape (n, m, n_out)."""
+        ...
+
+    def sensitivities(
+        self, x_t: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²], and its posterior std, each (n_in,)."""
+        ...
+
+    def compact(self, x_t: np.ndarray) -> Posterior:
+        """A smaller posterior with the same predictions at `x_t`."""
+        ...
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What a file needs: arrays by name, and plain values."""
+        ...
+
+
+def summary(posterior: Posterior) -> pd.DataFrame:
+    """One row per parameter of the best network.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    DataFrame
+        Indexed by the names of the parameters, with the columns median, spread (half the width of
+        the central 68 %), log_alpha, relevance and pruned.
+    """
+    centre, spread = posterior.centre_and_spread
+    return pd.DataFrame(
+        {
+            "median": centre,
+            "spread": spread,
+            "log_alpha": posterior.log_alpha,
+            "relevance": posterior.relevance,
+            "pruned": posterior.pruned,
+        },
+        index=pd.Index(posterior.network.names, name="parameter"),
+    )
+
+
+def gradient_shares(gradient: np.ndarray) -> np.ndarray:
+    """Shares of the inputs in the mean square of ∂f/∂x of shape (n_in, n_out, m); zeros stay."""
+    squares = (gradient**2).mean(axis=(1, 2))
+    total = squares.sum()
+    return squares / total if total > 0 else squares

@@ -1,0 +1,101 @@
+"""Options of `SparseBNNRegressor`: checks, the choice of the method, and which methods can run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from sbnn._core.messages import Message, MethodChosen, MethodRequested
+from sbnn.evidence.laplace.layout import n_parameters
+from sbnn.likelihoods import Likelihood
+from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
+from sbnn.problems.activations import ACTIVATIONS
+from sbnn.problems.noise import check_noise_std, require_gaussian
+from sbnn.regressor.architectures import Family, families
+
+MAX_SAMPLED = 30  # parameters up to which sampling is feasible
+
+
+def check_options(method: Any, activation: Any, n_starts: Any) -> None:
+    """Raise a ValueError that names the first option with an impossible value."""
+    if method not in CHOICES:
+        raise ValueError(f"`method` must be one of {', '.join(CHOICES)}; got {method!r}.")
+    if canonical_activation(activation) not in ACTIVATIONS:
+        known = ", ".join((*ACTIVATIONS, "logistic"))
+        raise ValueError(f"`activation` must be one of {known}; got {activation!r}.")
+    if not isinstance(n_starts, Integral) or int(n_starts) < 1:
+        raise ValueError(f"`n_starts` must be a whole number ≥ 1; got {n_starts!r}.")
+
+
+def check_level(level: Any) -> float:
+    """The probability of an interval, strictly between 0 and 1."""
+    if not (isinstance(level, Real) and 0 < float(level) < 1):
+        raise ValueError(
+            f"`return_interval` must be a probability between 0 and 1, such as 0.95; got {level!r}."
+        )
+    return float(level)
+
+
+def canonical_activation(name: Any) -> Any:
+    """The library's name for an activation: scikit-learn's "logistic" is "sigmoid"."""
+    return "sigmoid" if name == "logistic" else name
+
+
+def known_noise(noise_std: Any, n_outputs: int, likelihood: Likelihood) -> np.ndarray | None:
+    """Known standard deviations of the noise, shape (n_outputs,); None if they are inferred."""
+    if noise_std is None:
+        return None
+    require_gaussian(likelihood)
+    return np.broadcast_to(check_noise_std(noise_std, (n_outputs,)), (n_outputs,))
+
+
+def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Message]:
+    """The method that is used, and why."""
+    if method == "auto":
+        return AUTO, MethodChosen()
+    if method in SAMPLING and len(architectures[0]) > 1:
+        raise ValueError(
+            f"method={method!r} takes one architecture; got {len(architectures[0])}. "
+            "Give one tuple, or use method='laplace_nsbl'."
+        )
+    return method, MethodRequested()
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Starts that run side by side: `n_jobs`, or as many threads as the linear algebra may use."""
+    if n_jobs is None or n_jobs == -1:
+        allowed = [m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"]
+        return max(1, min([*allowed, os.cpu_count() or 1]))
+    return max(1, int(n_jobs))
+
+
+def infeasible(hidden_layer_sizes: Any, n_inputs: int, n_outputs: int) -> dict[str, str]:
+    """Every method with the reason why it cannot run in reasonable time; "" where it can.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : see `SparseBNNRegressor`
+    n_inputs, n_outputs : int
+
+    Returns
+    -------
+    dict of str
+        By method, those without sampling first.
+
+    Examples
+    --------
+    >>> infeasible((20,), 3, 1)["nsbl"]
+    'samples, and 101 parameters are more than 30'
+    """
+    (widths,) = families(hidden_layer_sizes, 0, sampled=True)[0]
+    size = n_parameters((n_inputs, *widths, n_outputs))
+    why = f"samples, and {size} parameters are more than {MAX_SAMPLED}"
+    return {
+        name: why if method.samples and size > MAX_SAMPLED else ""
+        for name, method in METHODS.items()
+    }

@@ -1,0 +1,185 @@
+"""Predictions of a fitted `SparseBNNRegressor`: moments, intervals, distributions, draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sbnn.methods.posterior import Posterior
+from sbnn.regressor.options import check_level
+from sbnn.regressor.scaling import Scaling
+from sbnn.scores import NormalMixture, Predictive
+from sbnn.tables.column_checks import check_numbers
+
+
+class Predictions:
+    """Mixin of `SparseBNNRegressor`: everything it predicts from its posterior and scaling."""
+
+    _posterior: Posterior
+    _scaling: Scaling
+    _flat: bool  # y had the shape (n,)
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior for standardised inputs and targets."""
+        check_is_fitted(self)
+        return self._posterior
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_interval: float | None = None
+    ) -> Any:
+        """Predict new observations: mean and, on request, standard deviation and interval.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+        return_std : bool
+            Also return the standard deviation, noise included.
+        return_interval : float, optional
+            Also return the central interval of this probability, last axis (lower, upper).
+
+        Returns
+        -------
+        mean : ndarray, shape (m,) or (m, n_outputs)
+        std : ndarray, of the same shape
+            Only with `return_std`.
+        interval : ndarray, shape (..., 2)
+            Only with `return_interval`.
+
+        Raises
+        ------
+        ValueError
+            If `return_interval` is not a probability between 0 and 1.
+
+        Examples
+        --------
+        See the class.
+        """
+        level = None if return_interval is None else check_level(return_interval)
+        means, stds, intervals = [], [], []
+        for x_t in self._blocks(X):
+            predictive = self._posterior.predictive(x_t)
+            means.append(predictive.mean())
+            if return_std:
+                stds.append(predictive.std())
+            if level is not None:
+                tail = 0.5 * (1 - level)
+                intervals.append(predictive.quantiles((tail, 1 - tail)))
+        out = [self._units(np.concatenate(means))]
+        if return_std:
+            out.append(self._units(np.concatenate(stds), shift=False))
+        if level is not None:
+            bounds = np.concatenate(intervals, axis=1)
+            out.append(np.stack([self._units(b) for b in bounds], axis=-1))
+        return out[0] if len(out) == 1 else tuple(out)
+
+    def predictive(self, X: Any, noise: bool = True) -> Predictive:
+        """Predictive distribution of every row, in the units of y.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+        noise : bool
+            Of new observations; without noise, of the function itself.
+
+        Returns
+        -------
+        Predictive
+            With points of shape (m,) or (m, n_outputs): mean, std, quantiles, log density, CDF and
+            CRPS. A `sbnn.scores.NormalMixture` while the noise is Gaussian.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sbnn import SparseBNNRegressor
+        >>> X = np.linspace(-1, 1, 20)[:, None]
+        >>> model = SparseBNNRegressor((2,), n_starts=2, random_state=0).fit(X, X[:, 0] ** 2)
+        >>> model.predictive(X).crps(X[:, 0] ** 2).shape
+        (20,)
+        """
+        x_t = self._scaling.inputs(self._inputs_of(X))
+        predictive = self._posterior.predictive(x_t, noise)
+        in_units = predictive.rescaled(self._scaling.y_scale, self._scaling.y_centre)
+        return in_units[..., 0] if self._flat else in_units
+
+    def predictive_mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights, means and stds of the normal mixture predicted for every row.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+
+        Returns
+        -------
+        weights, means, stds : ndarray, shape (n_components, m) or (n_components, m, n_outputs)
+
+        Raises
+        ------
+        TypeError
+            If predictions are not normal mixtures; `predictive` serves all of them.
+        """
+        predictive = self.predictive(X)
+        if not isinstance(predictive, NormalMixture):
+            raise TypeError(
+                f"Predictions are of type {type(predictive).__name__}, not normal mixtures; use "
+                "`predictive(X)`."
+            )
+        return predictive.weights, predictive.means, predictive.stds
+
+    def log_predictive_density(self, X: Any, y: ArrayLike) -> np.ndarray:
+        """Log predictive density log p(y|x, D) of every row (and output), in the units of y.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+        y : array_like, shape (m,) or (m, n_outputs)
+
+        Returns
+        -------
+        ndarray, of the shape of y
+        """
+        return self.predictive(X).log_density(y)
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, noise: bool = True
+    ) -> np.ndarray:
+        """Joint draws of new observations at X.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+        n_samples : int
+        random_state : int, RandomState or None
+        noise : bool
+            Without noise, draws of the function itself.
+
+        Returns
+        -------
+        ndarray, shape (m, n_samples) or (m, n_outputs, n_samples)
+            As scikit-learn's Gaussian process returns them.
+        """
+        x_t = self._scaling.inputs(self._inputs_of(X))
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        draws = self._posterior.sample(x_t, n_samples, rng, noise)
+        return np.stack([self._units(d) for d in draws], axis=-1)
+
+    def _inputs_of(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        check_numbers(X)
+        return np.asarray(validate_data(self, X, dtype="numeric", reset=False), dtype=float)
+
+    def _blocks(self, X: Any, size: int = 1024) -> Iterator[np.ndarray]:
+        """Standardised inputs (n_in, m), at most `size` rows at a time to bound the memory."""
+        X = self._inputs_of(X)
+        for start in range(0, len(X), size):
+            yield self._scaling.inputs(X[start : start + size])
+
+    def _units(self, values: np.ndarray, shift: bool = True) -> np.ndarray:
+        """Standardised (m, n_out) → (m,) or (m, n_out) in the units of y."""
+        out = self._scaling.outputs(values, shift)
+        return out[:, 0] if self._flat else out

@@ -1,0 +1,47 @@
+"""FittedState: everything `fit` of `SparseBNNRegressor` learned, apart from derived attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from sbnn._core.messages import Message
+from sbnn.methods.posterior import Posterior
+from sbnn.regressor.scaling import Scaling
+
+
+@dataclass(frozen=True, eq=False)
+class FittedState:
+    """What an estimator needs to predict and to report; files store it.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        For standardised inputs and targets.
+    scaling : Scaling
+    one_dimensional : bool
+        Whether y had the shape (n,), not (n, n_outputs).
+    inputs : ndarray, shape (n_features, m)
+        Some standardised training inputs, at which `compact` checks predictions.
+    feature_names : list of str or None
+    method_used : str
+    method_reason : Message
+    log_evidence : float
+        For y in its own units.
+    trials : DataFrame
+    feature_relevance, feature_relevance_std : ndarray, shape (n_features,)
+    """
+
+    posterior: Posterior
+    scaling: Scaling
+    one_dimensional: bool
+    inputs: np.ndarray
+    feature_names: list[str] | None
+    method_used: str
+    method_reason: Message
+    log_evidence: float
+    trials: pd.DataFrame
+    feature_relevance: np.ndarray
+    feature_relevance_std: np.ndarray

@@ -1,0 +1,78 @@
+"""Predictions of new rows as columns beside the user's table, and which rows extrapolate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def outside_range(seen: pd.DataFrame, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Inputs with rows outside the range they had in the fit, and which rows.
+
+    Parameters
+    ----------
+    seen : DataFrame
+        Inputs of the fit.
+    frame : DataFrame
+        New rows, with the same columns.
+
+    Returns
+    -------
+    dict of ndarray of bool, shape (n_rows,)
+        By input, only those with rows outside.
+    """
+    outside = (frame < seen.min()) | (frame > seen.max())
+    return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
+
+
+def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
+    """Names of the inputs outside the range of the fit, one list for each of n rows."""
+    return [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
+
+
+def with_columns(
+    table: pd.DataFrame,
+    predicted: dict[str, dict[str, list[float]]],
+    outside: dict[str, np.ndarray],
+) -> pd.DataFrame:
+    """The user's table with columns for the predictions and for the inputs that extrapolate.
+
+    Predictions are rounded to a thousandth of their standard deviation: further digits mean
+    nothing. If the table already has a column y_mean, the new one is y_predicted_mean.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As the user gave it.
+    predicted : dict of dict of list
+        By target: mean, std, lower and upper.
+    outside : dict of ndarray of bool
+        See `outside_range`.
+
+    Returns
+    -------
+    DataFrame
+    """
+    taken: set[str] = {name.strip() for name in table.columns}
+    added: dict[str, list[Any]] = {}
+    for target, parts in predicted.items():
+        parts = _to_thousandths(parts)
+        start = target
+        while any(f"{start}_{part}" in taken for part in parts):
+            start += "_predicted"
+        added |= {f"{start}_{part}": values for part, values in parts.items()}
+        taken |= set(added)
+    last = "extrapolates"
+    while last in taken:
+        last += "_predicted"
+    added[last] = ["; ".join(names) for names in by_row(outside, len(table))]
+    return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1)
+
+
+def _to_thousandths(parts: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Each row rounded to the decimal below a thousandth of its standard deviation."""
+    decimals = [3 - math.floor(math.log10(std)) if std > 0 else 15 for std in parts["std"]]
+    return {name: [round(v, d) for v, d in zip(vs, decimals)] for name, vs in parts.items()}

@@ -1,0 +1,187 @@
+"""The verdict on a fit, in sentences: how good, how sure, what was pruned, whether verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sbnn._core.text import (
+    explained,
+    listed,
+    log_evidence,
+    number,
+    percent,
+    rounded,
+    with_error,
+)
+from sbnn.reports.cautions import noise_text
+from sbnn.reports.validation import standard_errors
+
+if TYPE_CHECKING:
+    from sbnn.reports.fit import Fit
+
+# Shares of the prediction's sensitivity, of squared slopes: an input of 1 % moves the prediction a
+# tenth as much as all together do. Below the second one an input is said to have no influence.
+IRRELEVANT = 0.01
+UNUSED = 1e-3
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A statement of the verdict; its tone is "good", "bad" or "plain"."""
+
+    tone: str
+    text: str
+
+
+def verdict(fitted: Fit) -> list[Sentence]:
+    """Judge a fit in words: how good, how sure, what was pruned, verified or not.
+
+    Parameters
+    ----------
+    fitted : Fit
+
+    Returns
+    -------
+    list of Sentence
+    """
+    out = [_goodness(fitted, k) for k in range(len(fitted.targets))]
+    out += [_sureness(fitted, k) for k in range(len(fitted.targets))]
+    out += [_sparsity(fitted), *_inputs(fitted), _verified(fitted)]
+    return out
+
+
+def _goodness(fitted: Fit, k: int) -> Sentence:
+    r2, rmse = fitted.scores["r2"][k], fitted.scores["rmse"][k]
+    name = fitted.targets[k]
+    if np.isnan(r2):
+        return Sentence("plain", f"“{name}” is the same in every row; there is nothing to explain.")
+    shown = with_error(rmse, standard_errors(fitted.held_out)["rmse"][k])
+    error = f"its typical error is {shown}, where “{name}” itself "
+    error += f"varies by {number(float(fitted.held_out.y[:, k].std()))}"
+    if r2 < 0.05:
+        how = "worse" if r2 < -0.1 else "hardly better"
+        return Sentence("bad", f"In rows it did not see, the model predicts “{name}” {how} than "
+                        f"the mean does: {error}.")  # fmt: skip
+    degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
+    return Sentence(
+        "good" if r2 > 0.7 else "plain",
+        f"The model explains {degree} of “{name}” in rows it did not see ({explained(r2)} of the "
+        f"variance): {error}.",
+    )
+
+
+def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
+    """Central 95 % of the share of n rows that correct intervals hold (binomial distribution)."""
+    from scipy.stats import binom
+
+    low, high = binom.ppf([0.025, 0.975], n, level) / n
+    return float(low), float(high)
+
+
+def _sureness(fitted: Fit, k: int) -> Sentence:
+    share, n = fitted.scores["coverage_95"][k], len(fitted.held_out.rows)
+    low, high = coverage_range(n)
+    noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
+    own = float(own_uncertainty(fitted)[k])
+    start = f"95 % intervals for “{fitted.targets[k]}” held {percent(share, n)} of {n:,} such rows"
+    known = "given as" if fitted.model.noise_std is not None else "found to be"
+    end = (
+        f" They contain the noise, {known} {noise_text(fitted, noise)} (standard deviation), and "
+        f"the model's own uncertainty, {number(own, 2)} for a typical row."
+    )
+    if share < low:
+        return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
+    if share > high:
+        return Sentence("plain", f"{start}: the intervals are wider than they need to be.{end}")
+    allowed = f"{100 * low:.0f} to {100 * high:.0f} %"
+    return Sentence("good", f"{start}, within what chance allows ({allowed}).{end}")
+
+
+def _sparsity(fitted: Fit) -> Sentence:
+    model = fitted.model
+    total, gone = model.network_.n_parameters, int(model.summary()["pruned"].sum())
+    size = "-".join(map(str, model.network_.sizes))
+    if np.isnan(model.relevance_).all() or model.method_used_ == "laplace":
+        return Sentence("plain", f"All {total} parameters of the {size} network are kept: this "
+                        "method does not prune.")  # fmt: skip
+    if (model.optima_["n_kept"] == 0).all():
+        return Sentence("bad", f"All {total} parameters were pruned: the prediction is a constant.")
+    several = len(model.optima_) > 1
+    text = f"The best optimum, network {size}," if several else f"The {size} network"
+    went, them = ("was", "it") if gone == 1 else ("were", "them")
+    text += f" keeps {total - gone or 'none'} of its {total} parameters; "
+    text += f"{gone} {went} pruned: the data do not support {them}." if gone else "none was pruned."
+    if several:
+        text += f" The prediction averages {len(model.optima_)} optima: fits from different starts"
+        text += ", each pruned by itself."
+    return Sentence("plain", text)
+
+
+def _inputs(fitted: Fit) -> list[Sentence]:
+    shares = fitted.model.feature_relevance_
+    if len(shares) == 1:
+        return []
+    sure = shares >= np.maximum(IRRELEVANT, 2 * fitted.model.feature_relevance_std_)
+    sure |= shares >= 0.2  # so large that it is named even where optima disagree on it
+    order = np.argsort(-shares)
+    named = [j for i, j in enumerate(order) if sure[j] and (i < 3 or shares[j] >= 0.1)]
+    found = [f"“{fitted.features[j]}” ({_as_percent(shares[j])})" for j in named]
+    text = "The prediction follows no input."
+    if found:
+        most = " most" if (shares >= IRRELEVANT).sum() > len(found) else ""
+        text = f"The prediction follows {listed(found)}{most}."
+    rest = [j for j in order if j not in named]
+    weak = [j for j in rest if shares[j] >= UNUSED]
+    idle = [j for j in rest if shares[j] < UNUSED]
+    for title, inputs in (("Less, or less surely", weak), ("Next to no influence", idle)):
+        if inputs:
+            shown = [f"“{fitted.features[j]}”" for j in inputs[:6]]
+            if inputs is weak:
+                shown = [f"{name} ({_as_percent(shares[j])})" for name, j in zip(shown, inputs)]
+            more = f" and {len(inputs) - 6} more" if len(inputs) > 6 else ""
+            text += f" {title}: {', '.join(shown)}{more}."
+    return [Sentence("plain", text)]
+
+
+def _as_percent(value: float) -> str:
+    return f"{100 * value:.0f} %" if value >= 0.01 else f"{100 * value:.1f} %"
+
+
+def _verified(fitted: Fit) -> Sentence:
+    run = fitted.record.run
+    value = f"log evidence {evidence_text(fitted)}"
+    if run is None:
+        return Sentence(
+            "plain",
+            f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum. The "
+            "scores on unseen rows do not depend on it.",
+        )
+    if run.verified is None:
+        return Sentence("plain", f"Sampled directly, so there is nothing to verify: {value}.")
+    gap = rounded(np.nan if run.evidence_gap is None else run.evidence_gap, run.log_evidence_error)
+    if run.verified and not run.converged:
+        return Sentence("plain", f"Verified, with a reservation: the {value} computed at the "
+                        f"optimum agrees with the estimate that led there (off by {gap} nat), but "
+                        "the sampler there moved slowly, so its error may be larger.")  # fmt: skip
+    if run.verified:
+        return Sentence("good", f"Verified: the {value} was computed exactly at the optimum; the "
+                        f"estimate that led there was off by {gap} nat.")  # fmt: skip
+    return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
+                    f"{gap} nat; the precisions α, and what was pruned, may be wrong.")  # fmt: skip
+
+
+def evidence_text(fitted: Fit) -> str:
+    """The log evidence, with its error where a method sampled."""
+    run = fitted.record.run
+    error = None if run is None else run.log_evidence_error
+    return log_evidence(fitted.model.log_evidence_, error)
+
+
+def own_uncertainty(fitted: Fit, n_rows: int = 500) -> np.ndarray:
+    """Median over rows of the table of the std of the function, shape (n_outputs,)."""
+    rows = np.random.default_rng(0).permutation(len(fitted.x))[:n_rows]
+    function = fitted.model.predictive(fitted.x.iloc[rows], noise=False)
+    return np.atleast_1d(np.median(function.std(), axis=0))
