@@ -149,7 +149,7 @@ def test_a_model_without_a_mode_to_climb_to_does_without_laplace(monkeypatch):
     def fails(*args):
         raise ValueError("no start had a finite log-likelihood")
 
-    monkeypatch.setattr(search, "sparse_modes", fails)
+    monkeypatch.setattr(search, "laplace_log_alpha", fails)
     without = sbnn.nsbl(problem, key=0, **options)
     assert without.verified
     error = np.hypot(with_it.log_evidence_error, without.log_evidence_error)

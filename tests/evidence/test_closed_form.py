@@ -13,7 +13,7 @@ from helpers import assert_within_errors, rng
 from scipy.stats import multivariate_normal
 
 from sbnn.evidence import closed_form as evidence
-from sbnn.evidence.mixture import GaussianMixture, InformationMixture
+from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import maximise
 from sbnn.priors import Hyperprior
 
@@ -103,57 +103,6 @@ def test_gradient_and_hessian_are_those_of_autodiff(groups, kernels, hybrid):
     arguments = (mixture.log_weights.ravel(), mixture.means[..., ard].reshape(-1, 4), block)
     log_alpha = rng(3, groups, kernels).uniform(-3, 3, size=4)
     check_against_autodiff(independent_objective, arguments, mixture, ard, log_alpha)
-
-
-@pytest.mark.parametrize("hybrid", [False, True])
-def test_information_form_gradient_and_hessian_are_those_of_autodiff(hybrid):
-    d = 6
-    r = rng(4, hybrid)
-    roots = r.normal(size=(5, d, d))
-    if not hybrid:
-        roots[:, -1] = 0.0  # singular curvature: a redundant direction needs no invented variance
-    mixture = InformationMixture(r.normal(size=5), r.normal(size=(5, d)), roots @ roots.mT)
-    ard = mask(d, hybrid)
-    log_alpha = r.uniform(-1, 3, size=ard.sum())
-    arguments = (mixture.constants, mixture.shifts, mixture.precisions, np.flatnonzero(ard))
-    check_against_autodiff(independent_information, arguments, mixture, ard, log_alpha)
-
-
-def as_information(mixture: GaussianMixture) -> InformationMixture:
-    """The same kernels in information form: Λ = Σ⁻¹, η = Λμ, c = log a + log N(0 | μ, Σ)."""
-    precisions, shifts, constants = [], [], []
-    for g, sigma in enumerate(mixture.covariances):
-        for log_weight, mean in zip(mixture.log_weights[g], mixture.means[g]):
-            precisions.append(np.linalg.inv(sigma))
-            shifts.append(precisions[-1] @ mean)
-            constants.append(
-                mixture.log_normaliser
-                + log_weight
-                + multivariate_normal.logpdf(np.zeros(len(mean)), mean, sigma)
-            )
-    return InformationMixture(np.array(constants), np.array(shifts), np.array(precisions))
-
-
-@pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize("level", [-20.0, -5.0, 0.0, 8.0, 30.0])
-def test_covariance_form_and_information_form_agree(level, hybrid):
-    mixture, ard = random_mixture(3, 2, 4), mask(4, hybrid)
-    information = as_information(mixture)
-    log_alpha = level + rng(5).uniform(-0.5, 0.5, size=ard.sum())
-    one = evidence.evaluate(log_alpha, mixture, ard, HYPERPRIOR)
-    two = evidence.evaluate(log_alpha, information, ard, HYPERPRIOR)
-    np.testing.assert_allclose(one.log_evidence, two.log_evidence, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(one.gradient, two.gradient, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(one.hessian, two.hessian, rtol=1e-10, atol=1e-10)
-    first = evidence.posterior(log_alpha, mixture, ard)
-    second = evidence.posterior(log_alpha, information, ard)
-    shape = first.means.reshape(-1, 4)
-    np.testing.assert_allclose(first.weights.ravel(), second.weights.ravel(), atol=1e-10)
-    np.testing.assert_allclose(shape, second.means[:, 0], atol=1e-10)
-    np.testing.assert_allclose(first.covariances.repeat(2, axis=0), second.covariances, atol=1e-10)
-    gammas = [evidence.relevance(log_alpha, m, ard) for m in (mixture, information)]
-    np.testing.assert_allclose(gammas[0].weighted, gammas[1].weighted, atol=1e-10)
-    np.testing.assert_allclose(gammas[0].rms, gammas[1].rms, atol=1e-10)
 
 
 def decimal_log_evidence(log_alpha: list[Decimal], mixture: GaussianMixture) -> Decimal:
@@ -342,9 +291,3 @@ def test_an_evidence_of_zero_is_refused():
     )
     with pytest.raises(ValueError, match="zero or infinite"):
         evidence.evaluate(np.zeros(1), mixture, np.ones(1, bool), Hyperprior())
-
-
-def test_a_parameter_without_curvature_or_prior_is_refused():
-    flat = InformationMixture(np.zeros(1), np.zeros((1, 2)), np.diag([1.0, 0.0])[None])
-    with pytest.raises(ValueError, match="neither curvature nor a prior"):
-        evidence.log_evidence(np.zeros(1), flat, np.array([True, False]))

@@ -10,7 +10,6 @@ from scipy.stats import multivariate_normal
 
 from sbnn.evidence.mixture import (
     GaussianMixture,
-    InformationMixture,
     expectation_maximisation,
     kernel_density,
 )
@@ -147,20 +146,6 @@ def test_expanding_over_no_symmetry_changes_nothing(folded_mixture):
     assert mixture.expand(Symmetry(network, permute=False, flip=False)) is mixture
 
 
-def test_a_mixture_from_modes_is_the_quadratic_at_each():
-    r = rng(26)
-    root = r.normal(size=(2, 3, 3))
-    modes, precisions = r.normal(size=(2, 3)), root @ root.mT
-    mixture = InformationMixture.from_modes(modes, np.array([-1.0, -2.0]), precisions)
-    phi = r.normal(size=3)
-    for k in range(2):
-        exponent = (
-            mixture.constants[k] + mixture.shifts[k] @ phi - 0.5 * phi @ mixture.precisions[k] @ phi
-        )
-        offset = phi - modes[k]
-        assert np.isclose(exponent, -1.0 - k - 0.5 * offset @ precisions[k] @ offset)
-
-
 @pytest.mark.parametrize("size", [0, 13, 20])
 def test_more_components_than_distinct_samples_are_refused(size):
     particles = np.repeat(rng(27).normal(size=(12, 2)), 5, axis=0)
@@ -183,19 +168,12 @@ def test_a_covariance_that_is_not_positive_definite_is_refused(covariance):
         plain(covariance=covariance)
 
 
-def test_an_indefinite_precision_is_refused():
-    with pytest.raises(ValueError, match="negative eigenvalue"):
-        InformationMixture(np.zeros(1), np.zeros((1, 2)), np.diag([1.0, -0.1])[None])
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_numbers_that_are_not_finite_are_refused(bad):
     with pytest.raises(ValueError, match="finite"):
         plain(mean=bad)
     with pytest.raises(ValueError, match="finite"):
         plain(covariance=[[bad, 0], [0, 1]])
-    with pytest.raises(ValueError, match="finite"):
-        InformationMixture(np.array([bad]), np.zeros((1, 2)), np.eye(2)[None])
     with pytest.raises(ValueError, match="weight above zero"):
         plain(log_weights=[0.0, np.nan])
     particles = two_clusters(20)

@@ -11,6 +11,8 @@ from sbnn import SparseBNNRegressor
 from sbnn._core.messages import OptimaNotConverged
 from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace import pruning as lp
+from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.problems.network import Network
 from sbnn.regressor.architectures import BROAD, MIDDLE, NARROW, WIDE, families
 from sbnn.regressor.scaling import Scaling
 
@@ -98,16 +100,19 @@ def redundant(copies: int):
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, size=(2, 60))
     y = 2.0 * np.tanh(x[:1] - 0.5 * x[1:]) + 0.1 * rng.normal(size=(1, 60))
-    model = lo.Model(x, y, (2, copies, 1))
+    model = NetworkModel(x_t=x, y_t=y, sizes=(2, copies, 1))
     opt = lo.initial(model, rng)
     w = np.tile([1.0, -0.5], copies)
     opt.phi = np.r_[w, np.zeros(copies), np.full(copies, 2.0 / copies), 0.0]
     opt.log_alpha[:] = 0.0
+    opt.noise = np.array([[0.5 * np.log(0.1)]])
     return model, opt
 
 
 def neurons_left(opt: lo.Optimum) -> int:
-    return sum(np.isin(m, opt.active).any() for m in lp.neuron_members(opt.sizes))
+    return sum(
+        np.isin(m, opt.active).any() for m in (n.members for n in Network(opt.sizes).neurons())
+    )
 
 
 def test_neurons_that_share_one_job_become_one():
@@ -117,7 +122,7 @@ def test_neurons_that_share_one_job_become_one():
     model, opt = redundant(copies)
     pruned = lp.evolve(model, opt, 60)
     assert neurons_left(pruned) > 1
-    removed = lp.remove_neurons(model, pruned, 100, max_tries=copies)
+    removed = lp.remove_units(model, pruned, 100, max_tries=copies)
     assert neurons_left(removed) == 1
     assert removed.log_evidence == pytest.approx(single.log_evidence, abs=0.1)
 
@@ -127,9 +132,9 @@ def test_more_iterations_do_not_lower_the_evidence(seed):
     """The update of α alone drifts downhill in a redundant network, by 9 to 20 nats here."""
     X, y = reaction()
     x_t, y_t = Scaling.of(X, y[:, None]).training(X, y[:, None])
-    model = lo.Model(x_t, y_t, (4, 20, 1))
+    model = NetworkModel(x_t=x_t, y_t=y_t, sizes=(4, 20, 1))
     rng = np.random.default_rng(seed)
-    dense = lp.evolve(model, lo.initial(model, rng), 60, lo.layer_groups(model.sizes), warm_up=8)
+    dense = lp.evolve(model, lo.initial(model, rng), 60, model.groups(), warm_up=8)
     short, long = lp.evolve(model, dense, 40), lp.evolve(model, dense, 400)
     assert long.converged
     assert long.log_evidence > short.log_evidence - 1.0
@@ -149,9 +154,9 @@ def test_a_weight_without_effect_is_dropped_when_compact(fitted):
     place = best.active[0]
     best.phi[place] = 1e-9
     best.log_alpha[place] = 18 * np.log(10.0)  # N(0, 1e-18)
-    jac = lo.Linearised(lo.Model(inputs, np.zeros((1, inputs.shape[1])), best.sizes), best)
-    best.precision = jac.precision(best)
-    mixture = type(posterior.mixture)((best,), np.ones(1), 1.0)
+    silent = NetworkModel(x_t=inputs, y_t=np.zeros((1, inputs.shape[1])), sizes=best.sizes)
+    best.precision = lo.log_evidence(silent, best)[1]
+    mixture = type(posterior.mixture)((best,), np.ones(1))
     cut = type(posterior).of(mixture, inputs).compact(inputs)
     assert len(cut.best.active) < len(best.active)
 

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from sbnn.evidence.mixture import GaussianMixture, InformationMixture
+from sbnn.evidence.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
 
 _LOG_2PI = math.log(2 * math.pi)
-Mixture = GaussianMixture | InformationMixture
 
 
 class Kernels(NamedTuple):
@@ -37,7 +36,7 @@ class Evidence(NamedTuple):
     relevance: np.ndarray  # γ = Σ w diag C, weighted over the kernels
 
 
-def kernels(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Kernels:
+def kernels(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> Kernels:
     """log w̃, C and u of every kernel; Eqs. (6) to (8) of the study with a mixture inserted."""
     log_alpha = np.asarray(log_alpha, dtype=float)
     ard = np.asarray(ard, dtype=bool)
@@ -46,8 +45,6 @@ def kernels(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Kernels
             f"`log_alpha` has shape {log_alpha.shape} and `ard` {ard.shape}; expected "
             f"({int(ard.sum())},) and ({mixture.dimension},)."
         )
-    if isinstance(mixture, InformationMixture):
-        return _information_kernels(log_alpha, mixture, ard)
     q = np.exp(0.5 * log_alpha)
     n_alpha = len(q)
     sigma = mixture.covariances[:, ard][:, :, ard]
@@ -60,53 +57,26 @@ def kernels(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Kernels
     white = (q * mixture.means[:, :, ard]) @ np.swapaxes(half, 1, 2)  # L⁻¹ (q∘μ)
     log_det = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     # log w̃ = log a − ½ log|B̃| + ½ Σ λ − ½ |L⁻¹(q∘μ)|² − ½ n_α log 2π
+    with np.errstate(over="ignore"):  # a kernel too far away has no weight
+        distance = (white**2).sum(axis=2)
     log_weights = (
         mixture.log_weights
         - 0.5 * log_det[:, None]
         + 0.5 * log_alpha.sum()
-        - 0.5 * (white**2).sum(axis=2)
+        - 0.5 * distance
         - 0.5 * n_alpha * _LOG_2PI
         + mixture.log_normaliser
     )
     return Kernels(log_weights, coupling, white @ half)
 
 
-def _information_kernels(log_alpha, mixture: InformationMixture, ard) -> Kernels:
-    q = np.zeros(mixture.dimension)
-    q[ard] = np.exp(0.5 * log_alpha)
-    full = mixture.precisions + np.diag(q**2)  # Λ + A
-    scale = np.sqrt(np.diagonal(full, axis1=1, axis2=2))
-    if (scale <= 0).any():
-        raise ValueError(
-            "A parameter has neither curvature nor a prior precision; give it a known prior."
-        )
-    factor = np.linalg.cholesky(full / (scale[:, :, None] * scale[:, None, :]))
-    eye = np.broadcast_to(np.eye(mixture.dimension), full.shape)
-    half = np.linalg.solve(factor, eye) / scale[:, None, :]  # (Λ + A)⁻¹ = halfᵀ half
-    white = np.einsum("kij,kj->ki", half, mixture.shifts)
-    mean = np.einsum("kji,kj->ki", half, white)
-    log_det = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    log_det = log_det + 2 * np.log(scale).sum(axis=1)
-    # c + ½ Σ λ − ½ log|Λ + A| + ½ ηᵀ(Λ + A)⁻¹η, and (2π)^½ for each direction without ARD
-    log_weights = (
-        mixture.constants
-        + 0.5 * log_alpha.sum()
-        - 0.5 * log_det
-        + 0.5 * (white**2).sum(axis=1)
-        + 0.5 * (mixture.dimension - len(log_alpha)) * _LOG_2PI
-    )
-    scaled = half[:, :, ard] * q[ard]
-    coupling = np.eye(len(log_alpha)) - np.swapaxes(scaled, 1, 2) @ scaled
-    return Kernels(log_weights[:, None], coupling, (q * mean)[:, None, ard])
-
-
-def log_evidence(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> float:
+def log_evidence(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> float:
     """log p̂(D|α) = log Z₀ + log Σₖ aₖ N(μₖ | 0, Σₖ + A⁻¹), A = diag(α)."""
     return float(logsumexp(kernels(log_alpha, mixture, ard).log_weights))
 
 
 def evaluate(
-    log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray, hyperprior: Hyperprior
+    log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray, hyperprior: Hyperprior
 ) -> Evidence:
     """The objective of Eq. (9) with its gradient and Hessian in log α.
 
@@ -152,19 +122,11 @@ class Posterior(NamedTuple):
         return self.means[group, kernel] + np.einsum("nij,nj->ni", root[group], noise)
 
 
-def posterior(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Posterior:
+def posterior(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> Posterior:
     """P = Σ − (Σ_{:α}q) C (Σ_{:α}q)ᵀ and m = μ − (Σ_{:α}q) u, over all of φ (hybrid priors too)."""
     at = kernels(log_alpha, mixture, ard)
     weights = np.exp(at.log_weights - logsumexp(at.log_weights))
     q = np.exp(0.5 * np.asarray(log_alpha, dtype=float))
-    if isinstance(mixture, InformationMixture):
-        prior = np.zeros(mixture.dimension)
-        prior[np.asarray(ard, bool)] = q**2
-        full = mixture.precisions + np.diag(prior)
-        eye = np.broadcast_to(np.eye(mixture.dimension), full.shape)
-        covariances = np.linalg.solve(full, eye)
-        means = np.linalg.solve(full, mixture.shifts[..., None])[..., 0]
-        return Posterior(weights, means[:, None], 0.5 * (covariances + covariances.mT))
     cross = mixture.covariances[:, :, np.asarray(ard, bool)] * q  # Σ_{:α} q
     covariances = mixture.covariances - cross @ at.coupling @ cross.mT
     means = mixture.means - at.pull @ cross.mT
@@ -178,7 +140,7 @@ class Relevance(NamedTuple):
     rms: np.ndarray  # the study's unweighted root mean square over kernels
 
 
-def relevance(log_alpha: np.ndarray, mixture: Mixture, ard: np.ndarray) -> Relevance:
+def relevance(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> Relevance:
     """γᵢ = 1 − αᵢ Pᵢᵢ = Cᵢᵢ in [0, 1]: 0 where the data left the prior alone, 1 where they rule."""
     at = kernels(log_alpha, mixture, ard)
     w = np.exp(at.log_weights - logsumexp(at.log_weights)).sum(axis=1)

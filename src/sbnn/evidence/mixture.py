@@ -1,4 +1,4 @@
-"""Gaussian mixtures that stand in for likelihood × known prior: from particles or from modes."""
+"""Gaussian mixtures that approximate likelihood × known prior, fitted to particles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class GaussianMixture:
             worst = float(np.linalg.eigvalsh(self.covariances).min())
             raise ValueError(
                 f"Every covariance must be positive definite; the smallest eigenvalue is "
-                f"{worst:.3g}. For a singular curvature use InformationMixture."
+                f"{worst:.3g}."
             ) from None
 
     @property
@@ -107,49 +107,6 @@ class GaussianMixture:
         return GaussianMixture(log_weights, means, covariances, self.log_normaliser)
 
 
-@dataclass(frozen=True, eq=False)
-class InformationMixture:
-    """Σₖ exp(cₖ + ηₖᵀφ − ½ φᵀΛₖφ): kernels whose curvature may be singular (Laplace at a mode).
-
-    Attributes
-    ----------
-    constants : ndarray, shape (K,)
-    shifts : ndarray, shape (K, d)
-    precisions : ndarray, shape (K, d, d)
-        Positive semi-definite.
-    """
-
-    constants: np.ndarray
-    shifts: np.ndarray
-    precisions: np.ndarray
-
-    def __post_init__(self) -> None:
-        if not all(np.isfinite(a).all() for a in (self.constants, self.shifts, self.precisions)):
-            raise ValueError("An information mixture must be finite.")
-        eigenvalues = np.linalg.eigvalsh(self.precisions)
-        if (eigenvalues[:, 0] < -1e-8 * np.maximum(eigenvalues[:, -1], 1e-300)).any():
-            raise ValueError(
-                "A precision has a negative eigenvalue: the point is no maximum, or the Hessian is "
-                "indefinite. Use the Gauss–Newton curvature or climb further."
-            )
-
-    @property
-    def n_kernels(self) -> int:
-        return len(self.constants)
-
-    @property
-    def dimension(self) -> int:
-        return self.shifts.shape[-1]
-
-    @classmethod
-    def from_modes(cls, modes: np.ndarray, log_values: np.ndarray, precisions: np.ndarray):
-        """Second-order expansion at each mode: log p ≈ log p(φ*) − ½ (φ − φ*)ᵀ Λ (φ − φ*)."""
-        modes, precisions = np.atleast_2d(modes), np.asarray(precisions, dtype=float)
-        shifts = np.einsum("kij,kj->ki", precisions, modes)
-        constants = np.asarray(log_values) - 0.5 * np.einsum("ki,ki->k", shifts, modes)
-        return cls(constants, shifts, precisions)
-
-
 def kernel_density(
     particles: np.ndarray,
     log_normaliser: float = 0.0,
@@ -166,6 +123,8 @@ def kernel_density(
         raise ValueError(f"`bandwidth` must be a finite number above zero; got {bandwidth}.")
     n = len(particles)
     weights = np.full(n, 1.0 / n) if weights is None else np.asarray(weights) / np.sum(weights)
+    if not np.isfinite(particles).all():
+        raise ValueError("The particles must be finite.")
     covariance = bandwidth**2 * _floored_covariance(particles, weights)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from sbnn.evidence.closed_form import Evidence, Mixture, evaluate
+from sbnn.evidence.closed_form import Evidence, evaluate
+from sbnn.evidence.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
 from sbnn.problems.symmetry import Symmetry
 
@@ -35,7 +36,7 @@ class Optimum(NamedTuple):
 
 def maximise(
     start: np.ndarray,
-    mixture: Mixture,
+    mixture: GaussianMixture,
     ard: np.ndarray,
     hyperprior: Hyperprior,
     *,
@@ -110,7 +111,7 @@ def starting_points(
 
 def multistart(
     starts: np.ndarray,
-    mixture: Mixture,
+    mixture: GaussianMixture,
     ard: np.ndarray,
     hyperprior: Hyperprior,
     symmetry: Symmetry | None = None,

@@ -21,6 +21,12 @@ LOG_2PI = math.log(2.0 * math.pi)
 VARIANCE_FLOOR = 1e-10
 
 
+def spread_of(y: np.ndarray) -> float:
+    """Standard deviation of y; one where y does not vary."""
+    spread = float(y.std())
+    return spread if spread > 0 else 1.0
+
+
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
     """y ~ N(f, σ²), θ = log σ.
@@ -114,7 +120,7 @@ class Gaussian(Likelihood):
 
     def start(self, y: np.ndarray) -> np.ndarray:
         """σ² a tenth of the variance of y."""
-        return np.array([0.5 * math.log(0.1) + math.log(max(float(y.std()), 1e-12))])
+        return np.array([0.5 * math.log(0.1 * spread_of(y) ** 2)])
 
     def update(
         self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
@@ -122,7 +128,7 @@ class Gaussian(Likelihood):
         """MacKay's update σ² = Σ r² / (n − Σ variance / σ²)."""
         used = float(variance.sum()) * math.exp(-2.0 * theta[0])
         squares = float(((y - f[..., 0]) ** 2).sum())
-        floor = VARIANCE_FLOOR * max(float(y.var()), 1e-300)
+        floor = VARIANCE_FLOOR * spread_of(y) ** 2
         return np.array([0.5 * math.log(squares / max(len(y) - used, 1.0) + floor)])
 
     def predictive(

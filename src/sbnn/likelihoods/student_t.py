@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from sbnn._core.arrays import Array, namespace
 from sbnn.likelihoods.base import Likelihood
+from sbnn.likelihoods.gaussian import Gaussian, spread_of
 
 if TYPE_CHECKING:
     from sbnn.priors import KnownPrior
@@ -82,7 +83,6 @@ class StudentT(Likelihood):
         return stats.t.cdf((y - f[..., 0]) * np.exp(-theta[..., 0]), _nu(theta[..., 1]))
 
     def priors(self, y: np.ndarray) -> tuple[KnownPrior, ...]:
-        from sbnn.likelihoods.gaussian import Gaussian
         from sbnn.priors import Normal
 
         return (*Gaussian().priors(y), Normal(*NU_PRIOR))
@@ -90,7 +90,7 @@ class StudentT(Likelihood):
     def start(self, y: np.ndarray) -> np.ndarray:
         """The scale from the median absolute deviation, which outliers do not move; ν = 11."""
         spread = 1.4826 * float(np.median(np.abs(y - np.median(y))))
-        spread = spread if spread > 0 else max(float(y.std()), 1e-12)
+        spread = spread if spread > 0 else spread_of(y)
         return np.array([0.5 * math.log(0.1) + math.log(spread), NU_PRIOR[0]])
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.extras import require
-from sbnn.evidence.closed_form import Mixture, log_evidence
+from sbnn.evidence.closed_form import log_evidence
+from sbnn.evidence.mixture import GaussianMixture
 from sbnn.methods.registry import colour_of, title_of
 from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
@@ -286,7 +287,7 @@ def plot_density_surfaces(phi: np.ndarray, pairs: Pairs, labels: Labels) -> Any:
 
 
 def plot_evidence_surfaces(
-    mixture: Mixture,
+    mixture: GaussianMixture,
     ard: np.ndarray,
     hyperprior: Hyperprior,
     log_alpha: np.ndarray,

@@ -130,7 +130,7 @@ def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputC
         means.append(np.concatenate([mean for mean, _ in parts], axis=1))
         variances.append(np.concatenate([variance for _, variance in parts], axis=1))
     theta = np.array([new_theta(opt) for opt in mixture.optima])[:, None]
-    shape = (len(means), theta.shape[2], -1, x_t.shape[1])
+    shape = (len(means), theta.shape[2], len(mixture.likelihood.outputs), x_t.shape[1])
     mean, variance = (np.array(v).reshape(shape).transpose(0, 3, 1, 2) for v in (means, variances))
     noise = 1.0 / mixture.likelihood.information(mean, theta)[..., 0]
     return OutputComponents(local_weights(mixture, variance[..., 0] + noise), mean, variance, theta)
@@ -188,7 +188,8 @@ def sample(
         rows = np.flatnonzero((which == k).any(axis=1))
         f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
         draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
-        outputs = draws.reshape(len(rows), n_targets, -1, x_t.shape[1]).transpose(0, 1, 3, 2)
+        p = len(mixture.likelihood.outputs)
+        outputs = draws.reshape(len(rows), n_targets, p, x_t.shape[1]).transpose(0, 1, 3, 2)
         theta = new_theta(opt)[:, None]
         values = outputs[..., 0]
         if noise:
@@ -233,7 +234,8 @@ def needed(mixture: SparseMixture, opt: Optimum, x_t: Array, threshold: float) -
     f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
     precision, theta = precision_of(opt), new_theta(opt)
     variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
-    outputs = f.reshape(len(theta), -1, f.shape[1]).transpose(0, 2, 1)
+    p = len(mixture.likelihood.outputs)
+    outputs = f.reshape(len(theta), p, f.shape[1]).transpose(0, 2, 1)
     noise = 1.0 / mixture.likelihood.information(outputs, theta[:, None])[..., 0]
     std = np.ones((len(theta), outputs.shape[2], f.shape[1]))
     std[:, 0] = np.sqrt(variance.reshape(std.shape)[:, 0] + noise)
