@@ -123,8 +123,7 @@ def kernel_density(
         raise ValueError(f"`bandwidth` must be a finite number above zero; got {bandwidth}.")
     n = len(particles)
     weights = np.full(n, 1.0 / n) if weights is None else np.asarray(weights) / np.sum(weights)
-    if not np.isfinite(particles).all():
-        raise ValueError("The particles must be finite.")
+    _require_finite(particles)
     covariance = bandwidth**2 * _floored_covariance(particles, weights)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
@@ -146,6 +145,7 @@ def expectation_maximisation(
     from sklearn.mixture import GaussianMixture as SklearnMixture
 
     particles = np.asarray(particles, dtype=float)
+    _require_finite(particles)
     sizes = [n_components] if isinstance(n_components, int | np.integer) else list(n_components)
     distinct = len(np.unique(particles, axis=0))
     for size in sizes:
@@ -168,6 +168,11 @@ def expectation_maximisation(
         fit.covariances_ * np.outer(scale, scale),
         log_normaliser,
     )
+
+
+def _require_finite(particles: np.ndarray) -> None:
+    if not np.isfinite(particles).all():
+        raise ValueError("The particles must be finite.")
 
 
 def _floored_covariance(particles: np.ndarray, weights: np.ndarray) -> np.ndarray:
