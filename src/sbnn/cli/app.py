@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from sbnn import __version__
 from sbnn.cli.commands.compare import compare
+from sbnn.cli.commands.fit import HELP as FIT_HELP
 from sbnn.cli.commands.fit import fit
 from sbnn.cli.commands.paper import paper
 from sbnn.cli.commands.predict import predict
@@ -70,7 +71,7 @@ def root(
         print(context.get_help())
 
 
-app.command(short_help="Fit a network to a table and write a report.")(fit)
+app.command(short_help="Fit a network to a table and write a report.", help=FIT_HELP)(fit)
 app.command(short_help="Predict new rows with a fitted network.")(predict)
 app.command(short_help="Compare methods on held-out rows of a table.")(compare)
 app.command(short_help="Rewrite the report of a fit.")(report)

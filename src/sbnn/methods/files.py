@@ -12,7 +12,7 @@ import pandas as pd
 
 from sbnn._core.messages import from_json
 from sbnn._core.netcdf import FORMAT, read_tree
-from sbnn.likelihoods import Gaussian
+from sbnn.likelihoods import from_description, is_known
 from sbnn.methods.details import Details
 from sbnn.methods.result import Result
 from sbnn.priors import prior_from_json
@@ -191,11 +191,14 @@ def _learned(node: xr.DataTree | None, name: str) -> np.ndarray | None:
 
 
 def _rebuild(description: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> NetworkProblem | None:
-    if any(p["kind"] == "Custom" for p in description["priors"]):
+    likelihood = description["likelihood"]
+    if any(p["kind"] == "Custom" for p in description["priors"]) or not is_known(likelihood):
         return None
     names = description["names"]
     priors = {n: prior_from_json(p) for n, p in zip(names, description["priors"])}
     ard = [n for n, a in zip(names, description["ard"]) if a]
     network = Network(tuple(description["sizes"]), description["activation"])
     noise = description["noise_std"]
-    return NetworkProblem(network, x, y, Gaussian(), noise, priors, ard, description["bound"], None)
+    return NetworkProblem(
+        network, x, y, from_description(likelihood), noise, priors, ard, description["bound"], None
+    )

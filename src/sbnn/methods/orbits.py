@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import numpy as np
 from scipy.optimize import minimize
 
 from sbnn._core.float64 import float64
-from sbnn.methods.result import Orbit, Result
+from sbnn.methods.result import Result
 from sbnn.problems.problem import Problem
 from sbnn.problems.target import Target
+
+
+class Orbit(NamedTuple):
+    """A mode and its images under the network's symmetries."""
+
+    phi: np.ndarray  # the representative, shape (d,)
+    log_posterior: float
+    images: np.ndarray  # distinct points of the orbit, shape (n_images, d)
+    masses: np.ndarray  # fraction of the posterior draws nearest to each image
 
 
 @jax.jit

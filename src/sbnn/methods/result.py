@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
     from sbnn.evidence.relevance import Pruned
     from sbnn.methods.draws_posterior import DrawsPosterior
-
-
-class Orbit(NamedTuple):
-    """A mode and its images under the network's symmetries."""
-
-    phi: np.ndarray  # the representative, shape (d,)
-    log_posterior: float
-    images: np.ndarray  # distinct points of the orbit, shape (n_images, d)
-    masses: np.ndarray  # fraction of the posterior draws nearest to each image
+    from sbnn.methods.orbits import Orbit
 
 
 def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
@@ -39,6 +31,12 @@ def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
     out = np.full(problem.n_parameters, np.nan)
     out[problem.ard] = values
     return out
+
+
+NO_NETWORK = (
+    "Predictions need a network problem; this result is of a model of your own. Apply it to the "
+    "draws: np.array([model(theta) for theta in result.draws(500)])."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +141,7 @@ class Result:
     def network_problem(self) -> NetworkProblem:
         """The problem, if it is that of a network; a TypeError otherwise."""
         if not isinstance(self.problem, NetworkProblem):
-            raise TypeError(
-                "Predictions need a network problem; this result is of a model of your own. Apply "
-                "it to the draws: np.array([model(theta) for theta in result.draws(500)])."
-            )
+            raise TypeError(NO_NETWORK)
         return self.problem
 
     def draws(self, n: int | None = None, seed: int = 0) -> np.ndarray:

@@ -174,9 +174,10 @@ def network_problem(
         What gets an ARD prior in the sparse methods; by default all that has no known prior.
     noise_prior : prior, optional
         Prior of ``log_sigma``; by default normal around log(std(y) / 3) with std 1.5.
-    noise : str or Likelihood
-        "constant" is Gaussian noise with one standard deviation per output; or a likelihood of your
-        own, an instance of `sbnn.likelihoods.Likelihood`.
+    noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
+        Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
+        standard deviation that depends on the inputs (a second output of the network); the same two
+        with Student-t tails; or a likelihood of your own (`sbnn.likelihoods.Likelihood`).
 
     Returns
     -------

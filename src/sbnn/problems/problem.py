@@ -143,9 +143,10 @@ class Problem:
             Known standard deviation of the noise. None infers its logarithm as ``log_sigma`` (or
             ``log_sigma[1]``, … for several outputs) with `noise_prior` (default: normal around
             log(std(y) / 3), std 1.5); the model does not see it.
-        noise : str or Likelihood
-            "constant" is Gaussian noise with one standard deviation per output; or a likelihood of
-            your own, an instance of `sbnn.likelihoods.Likelihood`.
+        noise : {"constant", "student_t"} or Likelihood
+            Gaussian or Student-t noise of constant scale, or a likelihood of your own
+            (`sbnn.likelihoods.Likelihood`). For a likelihood with p outputs ("varying" and
+            "varying_student_t" have two) the model returns one more axis of length p.
         names, priors, ard, bound, black_box
             As for `Problem`. Say ``black_box=True`` for a model that runs a program or writes
             files, so that JAX does not try to trace it.

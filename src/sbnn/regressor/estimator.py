@@ -52,9 +52,10 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     noise_std : float, sequence of float, or None
         Known standard deviation of the noise in the units of y, one for all outputs or one each;
         None infers one per output.
-    noise : str or Likelihood
-        "constant" is Gaussian noise with one standard deviation per output; or a likelihood of your
-        own, an instance of `sbnn.likelihoods.Likelihood`.
+    noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
+        Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
+        standard deviation that depends on the inputs; the same two with Student-t tails, which
+        tolerate outliers; or a likelihood of your own (`sbnn.likelihoods.Likelihood`).
     n_starts : int
         Starts of the sampling-free methods.
     random_state : int, RandomState or None

@@ -21,7 +21,8 @@ from sbnn.methods._laplace import laplace, laplace_nsbl
 from sbnn.methods._nsbl import nsbl
 from sbnn.methods._standard import standard
 from sbnn.methods.details import Details
-from sbnn.methods.result import Orbit, Result
+from sbnn.methods.orbits import Orbit
+from sbnn.methods.result import Result
 from sbnn.priors import Hyperprior
 from sbnn.problems.network_regression import NetworkProblem, network_problem
 from sbnn.sampling.checkpoints import CheckpointError

@@ -12,11 +12,29 @@ from sbnn._core.text import duration, plural
 from sbnn.cli import options as opt
 from sbnn.cli.progress import Progress, show_progress
 from sbnn.cli.terminal import command_line, echo, error_handling, note, warn
+from sbnn.methods.registry import AUTO, METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from sbnn.reports.fit import Fit, Record
+
+
+_METHODS = "\n".join(
+    f"  {m.name:<12}  {m.summary}" + (" (used by auto)" if m.name == AUTO else "")
+    for m in METHODS.values()
+)
+# Typer keeps the line breaks of paragraphs that begin with \b.
+HELP = f"""Fit a network to a table; write the model, scores on held-out rows, and a report.
+
+\b
+Methods:
+{_METHODS}
+
+\b
+Example:
+  sbnn fit data.csv --target strength --exclude id --out model
+"""
 
 
 def fit(
@@ -37,19 +55,7 @@ def fit(
     as_json: opt.Json = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Fit a network to a table; write the model, scores on held-out rows, and a report.
-
-    \b
-    Methods:
-      laplace_nsbl  prunes weights the data do not support; no sampling (used by auto)
-      laplace       the same without pruning
-      nsbl          samples, prunes and verifies; up to 30 parameters, takes minutes
-      standard      samples under fixed wide priors; up to 30 parameters
-      hierarchical  samples weights and their precisions together; up to 30 parameters
-    \b
-    Example:
-      sbnn fit data.csv --target strength --exclude id --out model
-    """
+    """Fit a network to a table; write the model, scores on held-out rows, and a report."""
     with error_handling(debug):
         from sbnn.reports import output_paths
 
