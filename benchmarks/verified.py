@@ -29,6 +29,7 @@ import sbnn
 from sbnn._core.float64 import float64
 from sbnn.evidence.ascent import ascend
 from sbnn.evidence.exact import exact_evidence
+from sbnn.evidence.laplace.problem_models import laplace_log_alpha
 from sbnn.evidence.mixture import expectation_maximisation
 from sbnn.evidence.newton import multistart, starting_points
 from sbnn.priors import Hyperprior
@@ -60,7 +61,7 @@ def unverified(problem, phi, log_normaliser: float, sizes) -> dict[str, float]:
 @float64
 def refined_laplace(problem, n_particles: int) -> float:
     """The exact log evidence that an ascent from the optimum of Laplace's evidence reaches."""
-    log_alpha = sbnn.laplace_nsbl(problem, key=0).log_alpha
+    log_alpha = laplace_log_alpha(problem, Hyperprior(), np.random.default_rng(0), 10)
     start = exact_evidence(problem, log_alpha, 2, n_particles=n_particles)
     ascent = ascend(problem, log_alpha, start, Hyperprior(), 3)
     end = exact_evidence(problem, ascent.log_alpha, 4, n_particles=n_particles)
