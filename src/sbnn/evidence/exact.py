@@ -31,8 +31,8 @@ def exact_evidence(
 ) -> TmcmcResult:
     """log p(D|α) and particles of p(φ|D, α), by TMCMC from the ARD prior at α.
 
-    The only error is that of a finite number of particles, and it is reported; surrogates are
-    judged against this.
+    The only error comes from the finite number of particles, and it is reported. Surrogates are
+    verified against this.
 
     Parameters
     ----------
