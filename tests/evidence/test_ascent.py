@@ -27,7 +27,7 @@ def posterior_draws(log_alpha, n, *salt):
     return evidence.posterior(log_alpha, mixture, problem.ard).draws(rng(*salt), n)
 
 
-def test_particle_derivatives_are_those_of_the_evidence_for_a_gaussian_posterior():
+def test_particle_derivatives_match_the_evidence_of_a_gaussian_posterior():
     """E[φ²] = m² + P and Cov(φᵢ², φⱼ²) = 2 Pᵢⱼ² + 4 mᵢmⱼPᵢⱼ make them the closed form."""
     problem, mixture = linear()
     log_alpha = np.array([-0.5, 1.0, 2.0])
@@ -49,7 +49,7 @@ def test_particle_derivatives_are_those_of_the_evidence_for_a_gaussian_posterior
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("radius", [0.3, 4.0])
-def test_newton_step_is_the_best_of_all_points_in_the_ball(seed, radius):
+def test_newton_step_maximises_the_model_within_the_trust_region(seed, radius):
     r = np.random.default_rng([72, seed])
     gradient = r.normal(size=2)
     hessian = r.normal(size=(2, 2))
@@ -65,7 +65,7 @@ def test_newton_step_is_the_best_of_all_points_in_the_ball(seed, radius):
     assert model(step) >= model(points).max() - 1e-9
 
 
-def test_newton_step_without_a_gradient_stays():
+def test_newton_step_is_zero_for_zero_gradient():
     np.testing.assert_allclose(refine.newton_step(np.zeros(3), -np.eye(3), 1.0), 0.0)
     np.testing.assert_allclose(refine.newton_step(np.zeros(3), np.eye(3), 1.0), 0.0)
 
@@ -103,7 +103,7 @@ def exact_runs():
     ]
 
 
-def test_exact_evidence_is_the_closed_form(exact_runs):
+def test_exact_evidence_matches_the_closed_form(exact_runs):
     """N(y | 0, σ²I + XA⁻¹Xᵀ)."""
     problem, _ = linear()
     log_alpha, runs = exact_runs
@@ -115,7 +115,7 @@ def test_exact_evidence_is_the_closed_form(exact_runs):
         assert run.converged
 
 
-def test_exact_evidence_draws_are_the_posterior(exact_runs):
+def test_exact_evidence_draws_follow_the_posterior(exact_runs):
     problem, mixture = linear()
     log_alpha, runs = exact_runs
     at = evidence.posterior(log_alpha, mixture, problem.ard)
@@ -125,7 +125,7 @@ def test_exact_evidence_draws_are_the_posterior(exact_runs):
     assert_within_errors(means.mean(axis=0), at.means[0, 0], error, "posterior mean")
 
 
-def test_exact_evidence_of_a_hybrid_prior_counts_the_known_one():
+def test_exact_evidence_includes_known_priors():
     design, y = linear()[0].data
     problem = sbnn.Problem(
         linear_log_likelihood, ["a", "b", "c"], {"b": Normal(-0.5, 0.3)}, ard=["a", "c"],
@@ -139,7 +139,7 @@ def test_exact_evidence_of_a_hybrid_prior_counts_the_known_one():
 
 
 @pytest.mark.parametrize("cold", [np.zeros(3), np.array([4.0, 4.0, -3.0])])
-def test_the_ascent_ends_at_the_optimum_of_sparse_bayesian_learning(cold):
+def test_ascent_reaches_the_optimum_of_sparse_bayesian_learning(cold):
     problem, mixture = linear()
     start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
@@ -158,7 +158,7 @@ def test_the_ascent_ends_at_the_optimum_of_sparse_bayesian_learning(cold):
     assert ascent.n_evaluations > 0
 
 
-def test_the_ascent_prunes_what_the_evidence_can_do_without():
+def test_ascent_prunes_an_irrelevant_parameter():
     problem, mixture = linear()
     cold = np.zeros(3)
     start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
@@ -170,7 +170,7 @@ def test_the_ascent_prunes_what_the_evidence_can_do_without():
     assert optimum.objective - reached.objective < 0.6
 
 
-def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
+def test_removal_that_costs_too_much_is_undone(monkeypatch):
     """Every parameter is tried; the two that the data ask for are back as they were."""
     problem, mixture = linear()
     monkeypatch.setattr(refine, "WON_BACK", 1e6)
@@ -188,7 +188,7 @@ def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
     assert sorted(ascent.pruned) == [0, 1, 2]
 
 
-def test_what_was_pruned_before_keeps_its_precision():
+def test_parameters_pruned_earlier_keep_their_precision():
     problem, _ = linear()
     away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed, and held away
     start = exact_evidence(problem, away, keys(1)[0], n_particles=500)
@@ -199,7 +199,7 @@ def test_what_was_pruned_before_keeps_its_precision():
     assert free.log_alpha[1] < 5.0
 
 
-def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihood():
+def test_relabelling_samples_permutations_in_proportion_to_the_prior():
     """Against the exact masses: the prior densities over the whole orbit."""
     x = np.linspace(-1, 1, 5)
     problem = sbnn.network_problem(x, np.sin(x), (3,), noise_std=0.5)
@@ -222,7 +222,7 @@ def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihoo
     assert relabel(rng, phi, prior, None) is phi
 
 
-def test_every_step_keeps_half_of_the_particles_effective():
+def test_steps_keep_half_of_the_effective_sample_size():
     phi = posterior_draws(np.zeros(3), 1000, 74)
     fraction, log_weights = refine._shorten(phi, np.zeros(3), np.array([5.0, 5.0, 5.0]))
     weights = np.exp(log_weights - log_weights.max())

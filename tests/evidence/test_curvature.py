@@ -18,7 +18,7 @@ def wave(theta):
 
 
 @pytest.mark.parametrize("noise_std", [None, [0.2, 0.5]])
-def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
+def test_curvature_of_a_model_is_the_expected_curvature_over_data(noise_std):
     """Fisher information = −E ∂² log p over y; log p is quadratic in y, so two points give it.
 
     With residuals ±σ in every observation, E r = 0 and E r² = σ² hold exactly.
@@ -45,7 +45,7 @@ def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
     assert np.abs(hessians[0] - hessians[1]).max() > 1.0  # one data set alone would not do
 
 
-def test_gauss_newton_is_the_curvature_at_a_perfect_fit():
+def test_gauss_newton_equals_the_hessian_at_a_perfect_fit():
     """Where residuals vanish, Gauss–Newton is the Hessian."""
     x, y = sbnn.datasets.boxcar(seed=0)
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)

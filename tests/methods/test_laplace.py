@@ -38,7 +38,7 @@ def mode_at(problem, log_alpha, start):
         return mode, GaussianPosterior.of(problem, model, mode)
 
 
-def test_the_evidence_of_a_linear_model_is_exact():
+def test_log_evidence_is_exact_for_a_linear_model():
     """N(y | 0, σ²I + XA⁻¹Xᵀ), the mode its posterior mean."""
     problem, mixture = linear()
     log_alpha = np.array([0.3, -0.5, 2.0])
@@ -55,7 +55,7 @@ def test_the_evidence_of_a_linear_model_is_exact():
 
 
 @pytest.mark.parametrize("as_network", [True, False])
-def test_the_evidence_of_a_linear_regression_with_a_known_prior_is_exact(as_network):
+def test_log_evidence_is_exact_for_linear_regression_with_a_known_prior(as_network):
     """b ~ N(0.2, 0.1²) known, W ~ N(0, 1/α): as a network, and as a model of one's own."""
     r = rng(41)
     x = r.normal(size=(20, 2))
@@ -75,7 +75,7 @@ def test_the_evidence_of_a_linear_regression_with_a_known_prior_is_exact(as_netw
     np.testing.assert_allclose(mode.log_evidence, truth, rtol=1e-9)
 
 
-def test_noise_known_row_by_row_weighs_the_rows():
+def test_known_noise_per_row_weights_the_rows():
     """N(y | 0, diag σ² + XA⁻¹Xᵀ)."""
     r = rng(45)
     x, sigma = r.normal(size=(20, 2)), r.uniform(0.1, 0.5, size=20)
@@ -130,7 +130,7 @@ def test_laplace_nsbl_finds_the_sparse_optimum_for_nine_of_ten_keys():
     assert sum(is_the_sparse_optimum(r) for r in results) >= 9
 
 
-def test_a_model_that_is_no_network_works_too():
+def test_laplace_nsbl_is_exact_for_a_linear_jax_model():
     problem, mixture = linear()
     result = sbnn.laplace_nsbl(problem, key=keys(1)[0], n_starts=3, n_particles=4000)
     # With α₃ = ∞ the best of the others, by a general optimiser.
@@ -147,7 +147,7 @@ def test_a_model_that_is_no_network_works_too():
     assert (np.abs(result.phi.mean(axis=0) - at.means[0, 0]) < 5 * error + 1e-9).all()
 
 
-def test_plain_laplace_learns_nothing_and_says_what_is_free():
+def test_laplace_learns_no_relevance_and_reports_free_directions():
     problem = sbnn.Problem(lambda t: -0.5 * (t[0] - 1.0) ** 2, ["a", "b"], ard=["a", "b"])
     result = laplace_methods.laplace(problem, key=keys(1)[0], n_starts=2, n_particles=2000)
     assert result.relevance is None
@@ -160,7 +160,7 @@ def test_plain_laplace_learns_nothing_and_says_what_is_free():
         result.prune()
 
 
-def test_the_box_becomes_the_gaussian_of_its_variance():
+def test_box_prior_becomes_a_gaussian_of_the_same_variance():
     problem = sbnn.Problem(
         lambda t: -jnp.sum(t**2), ["a", "b"], {"a": Uniform(-3.0, 3.0)}, ard=["a", "b"], bound=6.0
     )
@@ -168,23 +168,23 @@ def test_the_box_becomes_the_gaussian_of_its_variance():
 
 
 @pytest.mark.parametrize("method", [laplace_methods.laplace, laplace_methods.laplace_nsbl])
-def test_a_black_box_is_refused_with_a_remedy(method):
+def test_black_box_raises_with_a_remedy(method):
     problem = sbnn.Problem(lambda t: -float(np.sum(t**2)), ["a"], ard=["a"], black_box=True)
     with pytest.raises(ValueError, match=r"needs gradients.*black box.*jax\.numpy.*sbnn\.nsbl"):
         method(problem)
 
 
-def test_a_start_without_likelihood_is_refused():
+def test_starts_without_finite_likelihood_raise():
     problem = sbnn.Problem(lambda t: -jnp.inf * jnp.sum(t**2 + 1), ["a"], ard=["a"])
     with pytest.raises(ValueError, match="No start had a finite log-likelihood"):
         sbnn.laplace_nsbl(problem, n_starts=2)
 
 
-def test_a_parameter_that_nothing_holds_is_refused():
+def test_undetermined_parameter_raises():
     problem = sbnn.Problem(lambda t: -0.5 * t[0] ** 2, ["a", "b"], {"b": Uniform(-1, 1)}, ard=["a"])
     with pytest.raises(ValueError, match="singular; a parameter without ARD"):
         sbnn.laplace_nsbl(problem, n_starts=1)
 
 
-def test_a_pruned_precision_rests_where_the_study_has_it():
+def test_resting_log_alpha_matches_the_study():
     assert resting_log_alpha(Hyperprior(rate=np.exp(-25.0))) == pytest.approx(12.1534, abs=1e-4)
