@@ -1,4 +1,4 @@
-"""Data sets: exactly the formulas that the study states."""
+"""Data sets match the formulas in the study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priors: densities against SciPy, samples against densities, matching by name, refusals."""
+"""Priors: densities against SciPy, samples against densities, matching by name, errors."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_parameter_without_a_prior_raises_with_a_remedy():
 
 
 def test_prior_of_another_class_raises():
-    with pytest.raises(TypeError, match=r"one of sbnn\.priors"):
+    with pytest.raises(TypeError, match=r"an sbnn\.priors class"):
         resolve_priors(["a"], {"a": stats.norm()}, None)
 
 

@@ -1,4 +1,4 @@
-"""The exact evidence and its ascent by particles, against closed forms of a linear model."""
+"""The exact evidence and its ascent with particles, against closed forms of a linear model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_particle_derivatives_match_the_evidence_of_a_gaussian_posterior():
     assert_within_errors(gradients.mean(axis=0), exact.gradient, error, "gradient")
     np.testing.assert_allclose(errors.mean(axis=0), gradients.std(axis=0, ddof=1), rtol=0.5)
     error = hessians.std(axis=0, ddof=1) / np.sqrt(40)
-    # The 1/n of the covariance is a bias of its own, far below the errors allowed here.
+    # Dividing by n instead of n − 1 adds a bias far below the errors allowed here.
     assert_within_errors(hessians.mean(axis=0), exact.hessian, error, "Hessian")
 
 
@@ -82,7 +82,7 @@ def test_savage_dickey_is_the_evidence_lost_by_removing_a_parameter():
         removed = log_alpha.copy()
         removed[i] = 40.0  # α → ∞
         exact = evidence.log_evidence(removed, mixture, problem.ard) - base
-        # the identity itself, then its estimate wherever particles reach zero
+        # first the identity, then its estimate if particles reach zero
         density = norm.logpdf(0.0, mean[i], std[i]) - norm.logpdf(
             0.0, 0.0, np.exp(-log_alpha[i] / 2)
         )
@@ -120,7 +120,7 @@ def test_exact_evidence_draws_follow_the_posterior(exact_runs):
     log_alpha, runs = exact_runs
     at = evidence.posterior(log_alpha, mixture, problem.ard)
     means = np.array([run.particles.phi.mean(axis=0) for run in runs])
-    # moves make particles nearly independent; half the number allows for what is left
+    # moves make particles nearly independent; half their number allows for the rest
     error = np.sqrt(np.diag(at.covariances[0]) / (3 * 250))
     assert_within_errors(means.mean(axis=0), at.means[0, 0], error, "posterior mean")
 
@@ -146,12 +146,12 @@ def test_ascent_reaches_the_optimum_of_sparse_bayesian_learning(cold):
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
     assert ascent.converged
-    assert "promises less than" in ascent.reason
-    # In nats: what the closed form says of the α reached. A gradient is not followed within two
-    # standard errors of zero, which leaves a few hundredths of a nat.
+    assert "predicted gain of the next step is below" in ascent.reason
+    # The closed form at the α reached. Gradients within two standard errors of zero are not
+    # followed, which leaves a few hundredths of a nat.
     assert 0 <= optimum.objective - reached.objective < 0.1
     np.testing.assert_allclose(ascent.log_alpha[:2], optimum.log_alpha[:2], atol=0.5)
-    # The evidence carried along is that of the α reached.
+    # The tracked evidence is that of the α reached.
     steps = len(ascent.steps)
     error = np.hypot(start.log_evidence_error, np.sqrt(steps / 500))
     assert_within_errors(ascent.log_evidence, reached.log_evidence, error, "tracked evidence")
@@ -171,7 +171,7 @@ def test_ascent_prunes_an_irrelevant_parameter():
 
 
 def test_removal_that_costs_too_much_is_undone(monkeypatch):
-    """Every parameter is tried; the two that the data ask for are back as they were."""
+    """Every parameter is tried; the two that the data support are restored."""
     problem, mixture = linear()
     monkeypatch.setattr(refine, "WON_BACK", 1e6)
     cold = np.zeros(3)
@@ -183,14 +183,14 @@ def test_removal_that_costs_too_much_is_undone(monkeypatch):
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
     assert optimum.objective - reached.objective < 0.6
-    # Not undone (all may be paid for), every one of them is pruned.
+    # With an unlimited budget nothing is undone and all are pruned.
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=1e6)
     assert sorted(ascent.pruned) == [0, 1, 2]
 
 
 def test_parameters_pruned_earlier_keep_their_precision():
     problem, _ = linear()
-    away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed, and held away
+    away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed but held pruned
     start = exact_evidence(problem, away, keys(1)[0], n_particles=500)
     held = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0], pruned=(1,))
     free = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0])
@@ -200,7 +200,7 @@ def test_parameters_pruned_earlier_keep_their_precision():
 
 
 def test_relabelling_samples_permutations_in_proportion_to_the_prior():
-    """Against the exact masses: the prior densities over the whole orbit."""
+    """Exact masses from the prior densities over the orbit; the likelihood is unchanged."""
     x = np.linspace(-1, 1, 5)
     problem = sbnn.network_problem(x, np.sin(x), (3,), noise_std=0.5)
     log_alpha = 3 * np.array([0.0, 0.4, -0.3, 0.2, 0.0, 0.5, -0.5, 0.3, 0.1, 0.0])
@@ -222,7 +222,7 @@ def test_relabelling_samples_permutations_in_proportion_to_the_prior():
     assert relabel(rng, phi, prior, None) is phi
 
 
-def test_steps_keep_half_of_the_effective_sample_size():
+def test_steps_keep_an_effective_sample_size_of_half_the_particles():
     phi = posterior_draws(np.zeros(3), 1000, 74)
     fraction, log_weights = refine._shorten(phi, np.zeros(3), np.array([5.0, 5.0, 5.0]))
     weights = np.exp(log_weights - log_weights.max())

@@ -1,4 +1,4 @@
-"""The search: candidates judged, refined, ranked by exact evidence; a bad mixture is caught."""
+"""The search for α: candidates are refined, verified and ranked by the exact evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HYPERPRIOR = Hyperprior()
 
 @pytest.fixture(scope="module")
 def from_a_wrong_mixture():
-    """The exact particles of the linear model, but a mixture that stands elsewhere and lies."""
+    """Exact particles of the linear model with a mixture at the wrong place and scale."""
     problem, mixture = linear()
     particles = mixture.draws(np.random.default_rng(80), 500)
     wrong = GaussianMixture(
@@ -41,7 +41,7 @@ def from_a_wrong_mixture():
 def test_search_recovers_from_a_wrong_mixture(from_a_wrong_mixture):
     problem, mixture, found, _ = from_a_wrong_mixture
     best = found.optima[0]
-    assert found.surrogate_optima[0].log_evidence - found.first_exact > 50  # it did lie
+    assert found.surrogate_optima[0].log_evidence - found.first_exact > 50  # it was wrong
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evaluate(best.log_alpha, mixture, problem.ard, HYPERPRIOR)
     assert optimum.objective - reached.objective < 0.6  # 0.5 may be given up for sparsity
@@ -93,7 +93,7 @@ def test_one_pruned_neuron_of_three_has_multiplicity_three():
 
 
 def test_models_with_different_terms_are_distinct_optima():
-    """A model that is no network has no symmetry: [1, 0] and [0, 1] keep different terms."""
+    """Without a network there is no symmetry: [1, 0] and [0, 1] keep different terms."""
     problem = sbnn.Problem(lambda t: -(t**2).sum(), ["a", "b"], ard=["a", "b"])
     assert search._alike(problem, np.array([1.0, 0.0]), np.array([0.9, 0.1]))
     assert not search._alike(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
@@ -111,8 +111,8 @@ def test_permutations_are_ignored_without_ard_parameters():
     assert search._permutations(study_net()).order == 6
 
 
-@pytest.mark.parametrize(("precision", "told"), [(400.0, True), (4.0, False)])
-def test_message_suggests_a_rate_that_allows_pruning(precision, told):
+@pytest.mark.parametrize(("precision", "too_large"), [(400.0, True), (4.0, False)])
+def test_message_suggests_a_rate_that_allows_pruning(precision, too_large):
     problem = sbnn.Problem(lambda theta: theta.sum(), ["idle", "needed"], ard=["idle", "needed"])
     hyperprior = Hyperprior()
 
@@ -120,12 +120,12 @@ def test_message_suggests_a_rate_that_allows_pruning(precision, told):
         # an irrelevant parameter: zero mean, so ½γ = rα with γ = Λ/(Λ + α)
         alpha = brentq(lambda a: 0.5 * precision / (precision + a) - rate * a, 1e-9, 1e12)
         gamma = precision / (precision + alpha)
-        # and a relevant one beside it, whose α is set by its mean
+        # and a relevant one, whose α is set by its mean
         return np.array([np.log(alpha), 0.0]), np.array([gamma, 0.99])
 
     found = too_coarse(problem, *at_rest(hyperprior.rate), hyperprior)
-    assert (found is not None) == told
-    if told:
+    assert (found is not None) == too_large
+    if too_large:
         assert found.names == ("idle",)
         better = found.smaller_rate
         assert f"Hyperprior(rate={better:.0e})" in str(found)

@@ -1,4 +1,4 @@
-"""Mixtures from particles and modes: density, draws, symmetry, and what is refused."""
+"""Mixtures fitted to particles: density, draws, symmetry, and invalid input."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_density_is_the_sum_of_its_kernels():
 
 
 def test_density_is_accurate_far_from_the_origin():
-    """Distances come from differences of points, not of their squares."""
+    """Distances are computed from differences of points, not of their squares."""
     particles = two_clusters(50)
     points = rng(23).normal(size=(20, 2))
     near, far = kernel_density(particles), kernel_density(particles + 1e6)
@@ -98,7 +98,7 @@ def test_em_chooses_the_number_of_components_by_bic():
 
 
 def test_em_does_not_depend_on_units():
-    """The floor of the variances is relative to the particles' own scale."""
+    """The variance floor is relative to the scale of the particles."""
     particles = two_clusters()
     scale = np.array([1e6, 1e-6])
     one, two = (expectation_maximisation(p, 2) for p in (particles, particles * scale))
@@ -206,5 +206,5 @@ def test_invalid_bandwidth_raises(bandwidth):
 
 
 def test_constant_particles_raise():
-    with pytest.raises(ValueError, match="do not vary"):
+    with pytest.raises(ValueError, match="constant in a coordinate"):
         kernel_density(np.ones((10, 2)))

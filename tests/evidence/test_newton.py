@@ -1,4 +1,4 @@
-"""The multistart Newton ascent: distinct optima, their record, and why it stopped."""
+"""Multistart Newton ascent: distinct optima, history and reason for stopping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HYPERPRIOR = Hyperprior()
 
 
 def two_explanations() -> GaussianMixture:
-    """Either φ₁ or φ₂ explains the data, not both: two optima of α, the first the better one."""
+    """Either φ₁ or φ₂ explains the data: two optima of α, the first one better."""
     means = np.array([[[3.0, 0.0]], [[0.0, 2.0]]])
     covariances = np.array([np.diag([0.01, 0.04]), np.diag([0.04, 0.01])])
     return GaussianMixture(np.log([[0.8], [0.2]]), means, covariances)
@@ -75,7 +75,7 @@ def test_maximise_converges_from_distant_starts():
 
 @pytest.fixture(scope="module")
 def symmetric():
-    """A 1-2-1 net's mixture over all permutations: every optimum comes twice."""
+    """Mixture of a 1-2-1 net over all permutations: every optimum appears twice."""
     network = Network((1, 2, 1))
     particles = np.array([1.0, -2.0, 0.5, 1.0, 3.0, 0.3, 0.5]) + 0.2 * rng(30).normal(size=(80, 7))
     group = Symmetry(network, flip=False)

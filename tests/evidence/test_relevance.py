@@ -1,4 +1,4 @@
-"""Relevance at the exact posterior, and pruning that leaves predictions as they are."""
+"""Relevance at the exact posterior, and pruning that preserves predictions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def outputs(network, phi, x):
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid", "softplus"])
 @pytest.mark.parametrize("sizes", [(1, 3, 1), (2, 4, 3, 2)])
 def test_dropping_neurons_keeps_every_output(sizes, activation):
-    """One neuron of the first hidden layer without a way in (a constant f(b)), one without out."""
+    """One neuron has no incoming weights (a constant f(b)), another no outgoing weights."""
     network = Network(sizes, activation)
     layers = [
         (w.copy(), b.copy())
@@ -74,7 +74,7 @@ def test_dropping_neurons_keeps_every_output(sizes, activation):
 
 
 def test_neurons_left_without_connections_are_dropped_too():
-    """All of the second layer's ways in are cut: it is constant, and the first layer is idle."""
+    """Without weights into the second layer, it is constant and the first has no effect."""
     network = Network((1, 2, 2, 1), "sigmoid")
     layers = [(w.copy(), b.copy()) for w, b in network.unflatten(rng(65).normal(size=(5, 15)))]
     layers[1][0][:] = 0.0
@@ -103,7 +103,7 @@ def test_pruning_everything_leaves_the_output_bias(sizes):
     np.testing.assert_allclose(
         predicted, np.broadcast_to(phi[:, None, -sizes[-1] :], predicted.shape), atol=1e-12
     )
-    # ... and even with the bias gone, the answer is zero, not a crash
+    # without the bias too, predictions are zero
     pruned = relevance.prune(problem, phi, np.zeros(network.n_parameters), 0.1)
     np.testing.assert_array_equal(outputs(pruned.network, pruned.small_phi, x), 0.0)
     assert len(pruned.names) == network.n_parameters
@@ -126,7 +126,7 @@ def test_pruning_lists_removed_parameters_and_keeps_predictions():
 
 
 def test_smaller_problem_keeps_the_priors_of_remaining_parameters():
-    """Hybrid prior, inferred noise: known priors follow their parameters into the small network."""
+    """Hybrid prior and inferred noise: known priors follow their parameters."""
     x, y = sbnn.datasets.boxcar(n=20)
     known = {"b[2]": Normal(0.0, 0.1), "W[1][3,1]": Normal(1.0, 2.0)}
     problem = sbnn.network_problem(x, y, (3,), priors=known, noise_prior=LogNormal(0.0, 0.5))

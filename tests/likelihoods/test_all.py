@@ -24,7 +24,7 @@ def points(likelihood, *shape):
 
 
 def distribution(likelihood, f, theta):
-    """The same distribution, by SciPy."""
+    """The same distribution from SciPy."""
     varies = len(likelihood.outputs) == 2
     scale = np.exp(f[..., 1] if varies else theta[0])
     if "log_nu_minus_1" not in likelihood.parameters:
@@ -70,7 +70,7 @@ def test_information_is_the_mean_squared_score(likelihood):
 
 @each
 def test_misfit_and_normaliser_sum_to_the_negative_log_likelihood(likelihood):
-    """In the layout of the Laplace engine: targets, observations, outputs."""
+    """In the Laplace engine's layout: targets, observations, outputs."""
     y, f, _ = points(likelihood, 2, 7)
     theta = 1.0 + 0.1 * rng(211).normal(size=(2, len(likelihood.parameters)))
     value = likelihood.misfit(y, f, theta[:, None]) + likelihood.normaliser(theta, 7)

@@ -31,7 +31,7 @@ def test_log_density_matches_the_normal_distribution(case):
 
 
 def test_misfit_and_normaliser_sum_to_the_negative_log_likelihood(case):
-    """In the layout of the Laplace engine: targets first, then observations."""
+    """In the Laplace engine's layout: targets first, then observations."""
     y, f, theta = case
     y_t, f_t = y.T, f.transpose(1, 0, 2)
     value = -LIKELIHOOD.misfit(y_t, f_t, theta[:, None]) - LIKELIHOOD.normaliser(theta, 7)
@@ -49,7 +49,7 @@ def test_score_is_the_gradient(case):
 
 
 def test_information_is_the_mean_squared_score(case):
-    """log p is quadratic in y: with residuals ±σ the mean square is exact."""
+    """log p is quadratic in y, so residuals ±σ give the exact mean square."""
     _, f, theta = case
     sigma = np.exp(theta[:, 0])
     squares = [LIKELIHOOD.score(f[..., 0] + s * sigma, f, theta) ** 2 for s in (-1, 1)]
@@ -77,7 +77,7 @@ def test_sum_over_rows_is_the_log_likelihood(case):
 
 
 def test_update_converges_to_mackays_fixed_point():
-    """EM and MacKay's update move differently and rest at the same σ."""
+    """EM and MacKay's update take different steps to the same σ."""
     r = rng(201)
     f = r.normal(size=(30, 1))
     y = f[:, 0] + 0.3 * r.normal(size=30)

@@ -1,4 +1,4 @@
-"""Model choice: the table, its Bayes factors, and what does not compare."""
+"""Model comparison: the table, Bayes factors, and results that cannot be compared."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_too_few_results_raise():
         sbnn.compare([])
 
 
-@pytest.mark.parametrize("foreign", ["a string", 3.0, None, {"log_evidence": -3.0}])
-def test_other_objects_raise(foreign):
-    with pytest.raises(TypeError, match=f"takes sbnn results; got {type(foreign).__name__}"):
-        sbnn.compare([made(-1.0), foreign])
+@pytest.mark.parametrize("other", ["a string", 3.0, None, {"log_evidence": -3.0}])
+def test_other_objects_raise(other):
+    with pytest.raises(TypeError, match=f"takes sbnn results; got {type(other).__name__}"):
+        sbnn.compare([made(-1.0), other])
 
 
 def own_problem(data):

@@ -29,7 +29,7 @@ def study_net(**options):
 
 
 def mode_at(problem, log_alpha, start):
-    """The mode at fixed precisions, its evidence and its Gaussian."""
+    """The mode at fixed precisions and its Gaussian posterior."""
     with jax.enable_x64(True):
         model = model_of(problem, HYPERPRIOR)
         full = np.zeros(problem.n_parameters)
@@ -39,7 +39,7 @@ def mode_at(problem, log_alpha, start):
 
 
 def test_log_evidence_is_exact_for_a_linear_model():
-    """N(y | 0, σ²I + XA⁻¹Xᵀ), the mode its posterior mean."""
+    """N(y | 0, σ²I + XA⁻¹Xᵀ); the mode is the posterior mean."""
     problem, mixture = linear()
     log_alpha = np.array([0.3, -0.5, 2.0])
     mode, gaussian = mode_at(problem, log_alpha, rng(40).normal(size=3))
@@ -56,7 +56,7 @@ def test_log_evidence_is_exact_for_a_linear_model():
 
 @pytest.mark.parametrize("as_network", [True, False])
 def test_log_evidence_is_exact_for_linear_regression_with_a_known_prior(as_network):
-    """b ~ N(0.2, 0.1²) known, W ~ N(0, 1/α): as a network, and as a model of one's own."""
+    """b ~ N(0.2, 0.1²) known, W ~ N(0, 1/α): as a network and as a user's model."""
     r = rng(41)
     x = r.normal(size=(20, 2))
     y = x @ [1.0, 0.0] + 0.3 + 0.2 * r.normal(size=20)
@@ -88,7 +88,7 @@ def test_known_noise_per_row_weights_the_rows():
 
 
 def test_inferred_noise_maximises_the_evidence():
-    """At the answer, the evidence is lower for any other σ."""
+    """Against a scalar optimiser of the exact evidence."""
     r = rng(46)
     x = r.normal(size=(30, 3))
     y = x @ [1.0, -1.0, 0.5] + 0.3 * r.normal(size=30)
@@ -115,10 +115,10 @@ def is_the_sparse_optimum(result) -> bool:
 
 @pytest.mark.parametrize("key", keys(3))
 def test_laplace_nsbl_finds_the_sparse_optimum_of_the_study(key):
-    """−46.75 with one neuron off; the dense optima are at −48.1 … −48.5."""
+    """−46.75 with one neuron pruned; the dense optima are at −48.1 … −48.5."""
     result = sbnn.laplace_nsbl(study_net(), key=key, n_starts=4, n_particles=200)
     assert is_the_sparse_optimum(result), result
-    assert result.log_evidence < -46.5  # no better one is known: more would be a wrong evidence
+    assert result.log_evidence < -46.5  # no better optimum is known: a higher value would be wrong
     assert len(result.prune().neurons) == 1
     assert result.converged
 
@@ -133,7 +133,7 @@ def test_laplace_nsbl_finds_the_sparse_optimum_for_nine_of_ten_keys():
 def test_laplace_nsbl_is_exact_for_a_linear_jax_model():
     problem, mixture = linear()
     result = sbnn.laplace_nsbl(problem, key=keys(1)[0], n_starts=3, n_particles=4000)
-    # With α₃ = ∞ the best of the others, by a general optimiser.
+    # With α₃ = ∞, the optimum over the others from a general optimiser.
     loss = lambda a: -evidence.log_evidence(np.r_[a, 60.0], mixture, problem.ard)
     best = minimize(loss, np.zeros(2), tol=1e-10)
     assert np.isclose(result.log_evidence, -best.fun, atol=0.01)
@@ -152,7 +152,7 @@ def test_laplace_learns_no_relevance_and_reports_free_directions():
     result = laplace_methods.laplace(problem, key=keys(1)[0], n_starts=2, n_particles=2000)
     assert result.relevance is None
     assert FreeDirections(1) in result.messages
-    # The free one keeps its prior, N(0, 40²/12); the box of ±20 has variance 40²/12 too.
+    # The free parameter keeps its prior N(0, 40²/12), with the variance of the box ±20.
     np.testing.assert_allclose(result.phi[:, 1].std(), 40 / np.sqrt(12), rtol=0.1)
     exact = norm.logpdf(1.0, 0.0, np.sqrt(1 + 40**2 / 12)) + 0.5 * np.log(2 * np.pi)
     np.testing.assert_allclose(result.log_evidence, exact, rtol=1e-8)
@@ -182,7 +182,7 @@ def test_starts_without_finite_likelihood_raise():
 
 def test_undetermined_parameter_raises():
     problem = sbnn.Problem(lambda t: -0.5 * t[0] ** 2, ["a", "b"], {"b": Uniform(-1, 1)}, ard=["a"])
-    with pytest.raises(ValueError, match="singular; a parameter without ARD"):
+    with pytest.raises(ValueError, match="singular: a parameter without ARD"):
         sbnn.laplace_nsbl(problem, n_starts=1)
 
 

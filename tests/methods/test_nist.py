@@ -1,4 +1,4 @@
-"""Nonlinear regression against NIST's certificates (StRD); the other sets: benchmarks/nist.py."""
+"""Nonlinear regression against NIST's certified values (StRD); more sets in benchmarks/nist.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import sbnn
 
-# Misra1a: volume against pressure, y = b1 (1 − exp(−b2 x)); lower level of difficulty.
+# Misra1a: volume against pressure, y = b1 (1 − exp(−b2 x)), lower level of difficulty.
 Y = [
     10.07,
     14.73,

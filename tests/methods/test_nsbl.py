@@ -1,4 +1,4 @@
-"""NSBL end to end and the methods side by side: the study, hybrid priors, physics, black boxes."""
+"""NSBL end to end: the study, hybrid priors, a physics model, black boxes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def study_net(**options):
 
 @pytest.fixture(scope="module")
 def study():
-    """The one NSBL run on the study's network that the default tests look at."""
+    """The NSBL run on the study's network shared by the default tests."""
     return sbnn.nsbl(study_net(), key=keys(1)[0], n_particles=500, n_starts=6)
 
 
@@ -91,13 +91,13 @@ def test_nsbl_result_is_saved_and_loaded_exactly(study, tmp_path):
 
 
 SIGMA = 0.1
-# The data resolve the spurious coefficients to a precision of 1e3; the default rate e⁻¹⁰ stops α
-# at 2e4, too soon to call them irrelevant at γ < 0.1 (it rests at γ ≈ √(2rΛ)).
+# The data resolve the spurious coefficients to a precision of 1e3. The default rate e⁻¹⁰ caps α at
+# 2e4, too low for γ < 0.1 (the stationary value is γ ≈ √(2rΛ)).
 FINE = Hyperprior(rate=1e-11)
 
 
 def michaelis_menten(theta, data):
-    """Vₘ x / (Kₘ + x), and two terms that are not there: a leak and an oscillation."""
+    """Vₘ x / (Kₘ + x) and two spurious terms: a leak and an oscillation."""
     x, y = data
     rate, constant, leak, wave = theta
     model = rate * x / (jnp.abs(constant) + x) + leak * x + wave * jnp.sin(3 * x)
@@ -133,7 +133,7 @@ def test_nsbl_keeps_only_the_true_terms_of_a_physics_model(enzyme_result):
 
 
 def test_laplace_nsbl_keeps_the_true_terms_of_a_physics_model(enzyme):
-    """It gives up no evidence for sparsity: a spurious term that noise favours may stay."""
+    """It trades no evidence for sparsity, so a spurious term favoured by noise may stay."""
     result = sbnn.laplace_nsbl(enzyme, key=keys(1)[0], n_starts=4, n_particles=100, hyperprior=FINE)
     assert "leak" in result.prune().names
     assert (result.relevance[:2] > 0.9).all()
@@ -152,7 +152,7 @@ def test_same_key_gives_the_same_result(enzyme, enzyme_result):
 
 
 def test_unverified_result_warns(enzyme):
-    """A tolerance that nothing meets: marked, a warning, and part of the messages."""
+    """With a tolerance that cannot be met: a flag, a warning and a message."""
     with pytest.warns(ConvergenceWarning, match="Not verified.*Raise `n_particles`"):
         result = run_enzyme(enzyme, tolerance=1e-9)
     assert result.verified is False
@@ -163,24 +163,23 @@ def test_unverified_result_warns(enzyme):
     assert "verified=False" in repr(result)
 
 
-def refused(error, match, problem=None, **options):
+def assert_raises(error, match, problem=None, **options):
     with pytest.raises(error, match=match):
         sbnn.nsbl(problem if problem is not None else study_net(), **options)
 
 
 def test_invalid_input_raises_before_sampling(monkeypatch):
     monkeypatch.setattr("sbnn.methods._nsbl.sample_posterior", None)  # sampling would crash
-    refused(
-        ValueError, "has none; name some in `ard`", study_net(priors={"W": Normal(), "b": Normal()})
-    )
-    refused(TypeError, "must be an sbnn.Problem", [1.0])
-    refused(ValueError, "'kde', 'em' or a GaussianMixture; got 'kmeans'", mixture="kmeans")
+    known = study_net(priors={"W": Normal(), "b": Normal()})
+    assert_raises(ValueError, "has none; name some in `ard`", known)
+    assert_raises(TypeError, "must be an sbnn.Problem", [1.0])
+    assert_raises(ValueError, "'kde', 'em' or a GaussianMixture; got 'kmeans'", mixture="kmeans")
     flat = GaussianMixture(np.zeros((1, 1)), np.zeros((1, 1, 4)), np.eye(4)[None])
-    refused(ValueError, "4 dimensions.*10 parameters", mixture=flat)
-    refused(ValueError, "n_particles", n_particles=1)
-    refused(ValueError, "`n_starts` must be at least 1", n_starts=0)
-    refused(ValueError, "`tolerance` must be above zero", tolerance=0.0)
-    refused(ValueError, "`sparsify` must not be negative", sparsify=-1.0)
+    assert_raises(ValueError, "4 dimensions.*10 parameters", mixture=flat)
+    assert_raises(ValueError, "n_particles", n_particles=1)
+    assert_raises(ValueError, "`n_starts` must be at least 1", n_starts=0)
+    assert_raises(ValueError, "`tolerance` must be above zero", tolerance=0.0)
+    assert_raises(ValueError, "`sparsify` must not be negative", sparsify=-1.0)
 
 
 def test_hierarchical_without_ard_raises():
@@ -238,7 +237,7 @@ def test_sampling_methods_run_on_a_black_box(method):
     problem = sbnn.Problem(
         plain_numpy, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, black_box=True
     )
-    # Without gradients γ is one minus a ratio of variances: its error is √(2/N), here 0.06.
+    # Without gradients γ is one minus a ratio of variances, with error √(2/N), here 0.06.
     n_particles = 500 if method == "nsbl" else 60
     options = {"n_starts": 2, "average": False} if method == "nsbl" else {"max_moves": 40}
     with warnings.catch_warnings():
@@ -252,7 +251,7 @@ def test_sampling_methods_run_on_a_black_box(method):
 
 @pytest.fixture(scope="module")
 def failing_mixture():
-    """Plain EM with K = 20 on the particles of standard Bayes: the study's own recipe."""
+    """EM with K = 20 on the particles of standard Bayes, as in the study."""
     problem = study_net()
     base = sbnn.standard(problem, key=keys(1)[0])
     normaliser = base.log_evidence + problem.log_box_volume()
@@ -261,7 +260,7 @@ def failing_mixture():
 
 @pytest.mark.slow
 def test_unverified_surrogate_optimum_is_wrong_by_many_nats(failing_mixture):
-    """Negative control: a surrogate's optimum believed as it is."""
+    """Negative control: the surrogate's optimum without verification."""
     problem, phi, mixture = failing_mixture
     found = surrogate_optima(problem, phi, mixture, Hyperprior(), np.random.default_rng(0), 12)[0]
     exact = exact_evidence(problem, found.log_alpha, keys(1)[0], move="hmc", max_moves=40)

@@ -1,4 +1,4 @@
-"""Modes: every one of the small net's eight is found, listed as one orbit, with equal mass."""
+"""Modes: all eight of the small net are found as one orbit with equal masses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Posterior that results and fitted estimators offer to reports."""
+"""The `Posterior` of results and fitted estimators."""
 
 from __future__ import annotations
 

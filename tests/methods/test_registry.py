@@ -1,4 +1,4 @@
-"""The registry of methods: complete, and each entry leads to its function."""
+"""The registry of methods is complete, and each entry loads its function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results: predictions, tables, the ArviZ tree; saved and loaded bit by bit; bad files refused."""
+"""Results: predictions, tables, the ArviZ tree, saving and loading, invalid files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_draws_are_distinct_if_there_are_enough(small_result):
 
 
 def test_inputs_of_the_wrong_width_raise(two_output_result):
-    with pytest.raises(ValueError, match=r"2 column\(s\), as the training data"):
+    with pytest.raises(ValueError, match=r"2 column\(s\) like the training data"):
         two_output_result.predict(np.zeros((4, 3)))
 
 
@@ -124,7 +124,7 @@ def test_repr_shows_the_main_results(small_result):
     assert small_result.labels[0] == r"$W^{[1]}_{11}$"
 
 
-# Saved, loaded, compared.
+# Saving, loading and comparing.
 
 
 def test_saved_result_is_loaded_exactly(small_result, saved):
@@ -237,7 +237,7 @@ def test_problems_and_pruned_have_readable_reprs(small_result):
         "<sbnn problem: 2 parameters (a, b), 2 of them ARD; JAX log-likelihood>"
     )
     gamma = np.ones(problem.n_parameters)
-    gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all that neuron 2 has
+    gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all weights of neuron 2
     pruned = prune(problem, np.ones((5, 10)), gamma, 0.1)
     assert repr(pruned) == (
         "<sbnn pruned: 2 of 10 parameters are zero (W[1][2,1], W[2][1,2]); 1 neuron(s) removed, "
@@ -283,7 +283,7 @@ def test_overwritten_file_has_default_permissions(small_result, saved):
     assert [p.name for p in saved.parent.iterdir()] == ["result.nc"]
 
 
-# Files that are no results.
+# Files that are not results.
 
 
 def test_loading_a_missing_file_raises(tmp_path):
@@ -427,7 +427,7 @@ def test_loading_never_runs_code(saved, monkeypatch):
 
 
 def test_unpickling_would_run_code(tmp_path, monkeypatch):
-    """Negative control of the test above: unpickling does run code."""
+    """Negative control for the test above."""
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Bomb()))
     assert (tmp_path / "exploded").exists()

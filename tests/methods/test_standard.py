@@ -1,4 +1,4 @@
-"""Standard Bayes on the study's networks: evidence, symmetric modes, a sampler that must fail."""
+"""Standard Bayes on the study's networks: evidence, symmetric modes, a negative control."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_naive_sampler_fails_every_check_of_the_study_net(study_net, monkeypatch
 
 
 def test_evidence_is_the_same_without_symmetry_moves(small_net):
-    """Symmetry moves are exact: leaving them out changes masses of modes, not the evidence."""
+    """Symmetry moves are exact: without them the mode masses change, the evidence does not."""
     target = small_net.target()
     runs = {
         symmetry: [tmcmc.tmcmc(target, key, n_particles=1000, symmetry=symmetry) for key in keys(2)]
@@ -139,7 +139,7 @@ def test_result_records_how_it_was_made(small_result, small_net):
     assert len(small_result.key) == 2
     assert small_result.verified is None
     assert small_result.log_alpha is None
-    np.testing.assert_allclose(  # walks evaluate the network in single precision here
+    np.testing.assert_allclose(  # random walks use single precision here
         small_result.log_likelihood, small_net.log_likelihood(small_result.phi), rtol=1e-6
     )
     assert (np.abs(small_result.phi) <= 10.0).all()

@@ -1,4 +1,4 @@
-"""Problems made from models: the Gaussian formula, known and inferred noise, clear errors."""
+"""Problems from models: Gaussian likelihood, known and inferred noise, clear errors."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_log_evidence_is_exact_for_a_black_box_line():
 
 
 def test_model_that_ignores_the_tracer_is_a_black_box():
-    """A program handed the tracer's text would answer with constants: those are not the model."""
+    """A program that receives the tracer as text returns constants, not the model."""
     written = []
 
     def writes_a_file(theta):
-        written.append(f"{theta}")  # what a file or a command line would receive
+        written.append(f"{theta}")  # as written to a file or command line
         return np.zeros(6)
 
     assert make(writes_a_file).black_box
@@ -119,8 +119,12 @@ BAD = {
         ValueError,
         r"y's shape \(6,\); it returned shape \(6, 1\)",
     ),
-    "NaN in y": ({"y": np.r_[Y[:2], np.nan, Y[3:]]}, ValueError, "y holds nan at index 2; remove"),
-    "inf in y": ({"y": np.full((2, 2), np.inf)}, ValueError, r"y holds inf at index \(0, 0\)"),
+    "NaN in y": (
+        {"y": np.r_[Y[:2], np.nan, Y[3:]]},
+        ValueError,
+        "y contains nan at index 2; remove",
+    ),
+    "inf in y": ({"y": np.full((2, 2), np.inf)}, ValueError, r"y contains inf at index \(0, 0\)"),
     "text": ({"y": ["a"]}, ValueError, "y must be numeric"),
     "scalar": ({"y": 1.0}, ValueError, "one or two dimensions"),
     "empty": ({"y": []}, ValueError, "not be empty"),
@@ -133,7 +137,7 @@ BAD = {
     ),
     "masked": ({"y": np.ma.masked_array(Y, T > 1)}, ValueError, "masked entries; remove them"),
     "complex y": ({"y": Y + 1j}, ValueError, "y is complex"),
-    "no spread": ({"y": np.ones(6), "noise_std": None}, ValueError, "y does not vary"),
+    "constant y": ({"y": np.ones(6), "noise_std": None}, ValueError, "y is constant"),
     "no prior": ({"priors": {"a": Normal()}}, ValueError, "'b' has no prior"),
 }
 
@@ -159,7 +163,7 @@ def test_complex_predictions_raise():
 
 
 class Scaled:
-    """A model that cannot be hashed, with a value that changes."""
+    """An unhashable model with a mutable attribute."""
 
     __hash__ = None
 

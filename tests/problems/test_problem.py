@@ -1,4 +1,4 @@
-"""Problems: likelihoods against closed forms; bad input refused with a remedy."""
+"""Problems: likelihoods against closed forms, and errors with a remedy for invalid input."""
 
 from __future__ import annotations
 
@@ -49,7 +49,11 @@ def test_each_output_has_its_own_noise_level():
     phi = rng(21).normal(size=(4, known.n_parameters))
     both = np.hstack([phi, np.log(np.tile([0.1, 0.2, 0.3], (4, 1)))])
     np.testing.assert_allclose(inferred.log_likelihood(both), known.log_likelihood(phi), rtol=1e-12)
-    np.testing.assert_allclose(inferred.noise_of(both), known.noise_of(phi))
+    outputs = np.zeros((4, 1, 3))
+    np.testing.assert_allclose(
+        inferred.centre_and_noise(both, outputs)[1], known.centre_and_noise(phi, outputs)[1]
+    )
+    np.testing.assert_allclose(known.centre_and_noise(phi, outputs)[1][0, 0], [0.1, 0.2, 0.3])
     assert not inferred.ard[-3:].any()
     assert inferred.ard[:-3].all()
     assert isinstance(inferred.priors[-1], Normal)
@@ -90,7 +94,7 @@ def test_single_precision_changes_the_log_likelihood_by_less_than_the_bound():
     x, y = sbnn.datasets.boxcar()
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
     assert problem._walk_precision == "float32"
-    # near the posterior, where the log evidence is made
+    # near the posterior mode, which determines the log evidence
     draws = sbnn.laplace(problem, key=1).draws(500)
     rapid, exact = rapid_and_exact(problem, draws)
     near = exact > exact.max() - 30
@@ -121,7 +125,7 @@ def test_ard_box_can_be_another_uniform_prior():
 
 def test_jax_and_black_box_functions_are_distinguished_without_running_them():
     def black_box(theta):
-        assert isinstance(theta, np.ndarray), "called with something else than numbers"
+        assert isinstance(theta, np.ndarray), "called with a tracer"
         return float(np.sum(theta))
 
     calls = []
@@ -140,7 +144,7 @@ def test_black_box_and_jax_problems_have_the_same_log_likelihood():
     jax_problem, _ = gaussian_problem(3)
     black_box, _ = gaussian_problem(3, black_box=True)
     theta = rng(24).normal(size=(6, 3))
-    # The black box's jnp calls run outside the 64-bit boundary only if it is not kept there.
+    # The black box calls jnp too: its values agree only if it runs in 64-bit mode.
     np.testing.assert_allclose(
         black_box.log_likelihood(theta), jax_problem.log_likelihood(theta), rtol=1e-12
     )
@@ -159,13 +163,13 @@ def test_nan_and_infinite_log_likelihoods_become_minus_infinity():
         np.testing.assert_array_equal(problem.log_likelihood(points), [-np.inf, -np.inf, 0.5])
 
 
-# Bad input: refused when the problem is made, each with what to do.
+# Invalid input raises when the problem is created, with a remedy.
 
 BAD = {
-    "NaN in X": ({"X": np.r_[np.nan, X[1:]]}, "X holds nan in row 0.*remove or fill"),
-    "inf in X": ({"X": np.r_[X[:-1], np.inf]}, "X holds inf in row 7.*remove or fill"),
-    "NaN in y": ({"y": np.r_[Y[:3], np.nan, Y[4:]]}, "y holds nan in row 3.*remove or fill"),
-    "inf in y": ({"y": np.r_[-np.inf, Y[1:]]}, "y holds -inf in row 0.*remove or fill"),
+    "NaN in X": ({"X": np.r_[np.nan, X[1:]]}, "X contains nan in row 0.*remove or fill"),
+    "inf in X": ({"X": np.r_[X[:-1], np.inf]}, "X contains inf in row 7.*remove or fill"),
+    "NaN in y": ({"y": np.r_[Y[:3], np.nan, Y[4:]]}, "y contains nan in row 3.*remove or fill"),
+    "inf in y": ({"y": np.r_[-np.inf, Y[1:]]}, "y contains -inf in row 0.*remove or fill"),
     "rows differ": ({"y": Y[:-1]}, "X has 8 rows and y has 7; they must be equal"),
     "three dimensions": ({"X": np.zeros((8, 1, 1))}, "X must have one or two dimensions"),
     "no columns": ({"X": np.zeros((8, 0))}, "X must have one or two dimensions"),
@@ -176,7 +180,7 @@ BAD = {
     "zero noise": ({"noise_std": 0.0}, "`noise_std` must be finite and above zero"),
     "negative noise": ({"noise_std": -0.5}, "`noise_std` must be finite and above zero"),
     "NaN noise": ({"noise_std": np.nan}, "`noise_std` must be finite and above zero"),
-    "noise of two": ({"noise_std": [0.1, 0.2]}, r"one number or one per output \(1\)"),
+    "noise of two": ({"noise_std": [0.1, 0.2]}, r"one per output.*; got shape \(2,\)"),
     "activation": ({"activation": "gelu"}, "Unknown activation 'gelu'; choose one of tanh"),
     "prior's name": ({"priors": {"W[7]": Normal()}}, r"Unknown parameter 'W\[7\]'; the names"),
     "ARD's name": ({"ard": ["c"]}, r"Unknown parameter 'c'; the names are W\[1\]\[1,1\]"),
@@ -238,7 +242,7 @@ def test_parameters_of_the_wrong_length_raise():
         net().log_likelihood(np.zeros(3))
 
 
-# Symmetry that the prior shares.
+# Symmetries of the prior.
 
 
 def usable(problem):
@@ -248,7 +252,7 @@ def usable(problem):
 def test_only_symmetries_of_the_prior_are_used():
     assert usable(net()).order == 8
     assert usable(net(noise_std=None)).order == 8
-    # One bias with a prior of its own: its neuron cannot be exchanged, signs can still flip.
+    # One bias has a different prior: its neuron cannot be exchanged, but signs can still flip.
     part = usable(net(priors={"b[1][1]": Normal(0, 0.3)}))
     assert (part.permute, part.flip) == (False, True)
     part = usable(net(priors={"W[2]": LogNormal()}))
@@ -313,8 +317,12 @@ def test_jax_function_that_cannot_be_traced_warns_or_raises():
         return -(float(theta[0]) ** 2) - float(theta[1]) ** 2
 
     flat = {"a": Normal(), "b": Normal()}
-    for names, told in ((["a", "b"], "2 names"), (["a"], "1 name"), (list("abcde"), "5 names")):
-        message = f"`names` has {told}, but the function takes 3 parameters; give one name for each"
+    for names, count in (
+        (["a", "b"], "has 2 names"),
+        (["a"], "has 1 name"),
+        (list("abcde"), "has 5 names"),
+    ):
+        message = f"`names` {count}, but the function takes 3 parameters; give one name for each"
         with pytest.raises(ValueError, match=message):
             sbnn.Problem(three, names=names, priors=dict.fromkeys(names, Normal()))
     if hasattr(jax.config, "jax_check_static_indices"):
@@ -322,7 +330,7 @@ def test_jax_function_that_cannot_be_traced_warns_or_raises():
             sbnn.Problem(lambda theta: -(theta[0] ** 2) - theta[4], ["a", "b"], flat)
         assert not jax.config.jax_check_static_indices
     beyond = sbnn.Problem(lambda theta: -(theta[0] ** 2) * jnp.arange(3.0)[7], ["a", "b"], flat)
-    assert not beyond.black_box  # another array's end is none of ours
+    assert not beyond.black_box  # an index beyond another array does not count
     with pytest.raises(ValueError, match="2 names, but the function takes 3 parameters"):
         sbnn.Problem.from_model(three, np.zeros(3), names=["a", "b"], priors=flat, noise_std=1.0)
     with pytest.warns(UserWarning, match="cannot trace it"):
