@@ -51,7 +51,7 @@ def test_search_recovers_from_a_wrong_mixture(from_a_wrong_mixture):
 
 def test_search_reports_events_and_counts_evaluations(from_a_wrong_mixture):
     _, _, found, events = from_a_wrong_mixture
-    assert events[0] == "proposing what to prune"
+    assert events[0] == "proposing candidates"
     assert any("verifying" in e for e in events)
     assert found.n_evaluations > 0
 

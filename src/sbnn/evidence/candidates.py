@@ -189,7 +189,7 @@ def search(
         on_event or (lambda text: None), checkpoint,
     )  # fmt: skip
 
-    task.say("proposing what to prune")
+    task.report("proposing candidates")
     surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
     proposals = _propose(task, particles, mixture, surrogates[:n_candidates], rng)
     judged = _judge(task, proposals)
@@ -222,7 +222,7 @@ class _Task:
     n_particles: int
     tolerance: float
     evaluate: Evaluate | None
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     checkpoint: Checkpoint
 
     def part(self, name: str) -> _Task:
@@ -263,7 +263,7 @@ def _propose(
     cold = -np.log((particles[:, problem.ard] ** 2).mean(axis=0) + 1e-12)
     out.append(Proposal("cold", cold, log_evidence(cold, mixture, problem.ard)))
     if not problem.black_box:
-        task.say("proposing what to prune, by Laplace's method")
+        task.report("proposing candidates by the Laplace method")
         # Optional: some models have no mode.
         with contextlib.suppress(ValueError, np.linalg.LinAlgError):
             at_mode = laplace_log_alpha(problem, task.hyperprior, rng, LAPLACE_STARTS)
@@ -275,7 +275,7 @@ def _judge(task: _Task, proposals: Sequence[Proposal]) -> list[Judged]:
     """Exact evidence at each proposal, with half the particles."""
     out = []
     for i, proposal in enumerate(proposals, start=1):
-        task.say(f"judging proposal {i} of {len(proposals)} by an exact run")
+        task.report(f"evaluating candidate {i} of {len(proposals)}")
         n_particles = max(50, task.n_particles // 2)
         out.append(Judged(proposal, task.exact(proposal.log_alpha, n_particles, f"candidate-{i}")))
     return out
@@ -285,14 +285,14 @@ def _refine(task: _Task, judged: Sequence[Judged]) -> list[Refined]:
     """Ascent of the exact evidence from each proposal."""
     out = []
     for i, (proposal, exact) in enumerate(judged, start=1):
-        task.say(f"refining the best proposals: {i} of {len(judged)}")
+        task.report(f"refining candidate {i} of {len(judged)}")
         out.append(Refined(proposal, task.ascend(proposal.log_alpha, exact, f"refine-{i}")))
     return out
 
 
 def _sparsify(task: _Task, refined: Refined, sparsify: float) -> tuple[Refined, int]:
     """The proposal made as sparse as the evidence allows, and the number of evaluations."""
-    task.say("trying to prune more")
+    task.report("trying to prune further")
     ascent = refined.ascent
     here = TmcmcResult(
         particles=ascent.particles, log_evidence=ascent.log_evidence, log_evidence_error=0.0,
@@ -318,7 +318,7 @@ def _verify(
     n_evaluations = 0
     attempts: list[Candidate] = []
     for attempt in range(1, MAX_VERIFICATIONS + 1):
-        task.say("verifying by an exact run" if attempt == 1 else "verifying again")
+        task.report("verifying by an exact run" if attempt == 1 else "verifying again")
         exact = task.exact(ascent.log_alpha, task.n_particles, f"exact-{attempt}")
         n_evaluations += exact.n_evaluations
         candidate = Candidate(
@@ -333,7 +333,7 @@ def _verify(
         attempts.append(candidate)
         if abs(candidate.gap) <= 0.5 * task.tolerance or attempt == MAX_VERIFICATIONS:
             break
-        task.say("estimate and exact run differ; refining from fresh draws")
+        task.report("estimate and exact run differ; refining again")
         ascent = task.ascend(ascent.log_alpha, exact, f"refine-{attempt}", pruned=ascent.pruned)
         steps = (*steps, *ascent.steps)
         n_evaluations += ascent.n_evaluations

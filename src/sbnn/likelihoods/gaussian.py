@@ -112,7 +112,7 @@ class Gaussian(Likelihood):
         return special.ndtr((y - f[..., 0]) * np.exp(-theta[..., 0]))
 
     def priors(self, y: np.ndarray) -> tuple[KnownPrior, ...]:
-        """log σ normal around log(std(y) / 3) with std 1.5: σ/std(y) in [0.018, 6.3] with 95 %."""
+        """log σ normal around log(std(y) / 3) with std 1.5: σ/std(y) in [0.018, 6.3] (95 %)."""
         from sbnn.priors import Normal
 
         spread = np.maximum(y.std(), 1e-12 * (1 + np.abs(y).max()))

