@@ -1,4 +1,4 @@
-"""Priors: densities against SciPy, samples against densities, matching by name, refusals."""
+"""Priors: densities against SciPy, samples against densities, matching by name, errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _float64():
 
 
 @every_prior
-def test_log_density_is_scipys(prior, truth):
+def test_log_density_matches_scipy(prior, truth):
     x = np.concatenate([np.linspace(-4.0, 6.0, 41) + 0.01, [0.5]])
     found = JointPrior.of([prior]).log_density(jnp.asarray(x[:, None]))
     np.testing.assert_allclose(found, truth.logpdf(x), rtol=1e-12, atol=1e-12)
@@ -58,7 +58,7 @@ def test_samples_follow_the_density(prior, truth):
     assert low <= draws.min() <= draws.max() <= high
 
 
-def test_a_joint_prior_adds_up_its_parts_wherever_they_stand():
+def test_joint_log_density_is_the_sum_of_its_parts():
     priors = [pair[0] for pair in PAIRS] + [Normal(0.0, 0.1)]
     joint = JointPrior.of(priors)
     draws = joint.sample(jax.random.key(SEED), 50)
@@ -69,7 +69,7 @@ def test_a_joint_prior_adds_up_its_parts_wherever_they_stand():
     np.testing.assert_array_equal(again.log_density(draws), joint.log_density(draws))
 
 
-def test_two_joint_priors_that_differ_in_numbers_share_one_structure():
+def test_joint_priors_that_differ_only_in_numbers_share_a_structure():
     def structure(*priors):
         return jax.tree_util.tree_structure(JointPrior.of(priors))
 
@@ -77,7 +77,7 @@ def test_two_joint_priors_that_differ_in_numbers_share_one_structure():
     assert structure(Normal(0, 1), Uniform(0, 1)) != structure(Uniform(0, 1), Normal(0, 1))
 
 
-def test_the_hybrid_prior_is_normal_where_ard_and_known_elsewhere():
+def test_hybrid_prior_is_normal_for_ard_and_known_elsewhere():
     priors = [Uniform(-5, 5), LogNormal(0.1, 0.5), Uniform(-5, 5)]
     log_alpha = np.array([1.0, -2.0])
     joint = JointPrior.replace_ard(priors, np.array([True, False, True]), log_alpha)
@@ -90,7 +90,7 @@ def test_the_hybrid_prior_is_normal_where_ard_and_known_elsewhere():
     np.testing.assert_allclose(joint.log_density(phi), expected, rtol=1e-12)
 
 
-def test_the_hyperprior_is_the_density_of_log_alpha_with_its_jacobian():
+def test_hyperprior_includes_the_jacobian_of_log_alpha():
     shape, rate = 1.7, 0.4
     log_alpha = np.linspace(-3, 3, 7)
     # α ~ Gamma(s, r) ⇒ p(log α) = p(α) α
@@ -100,7 +100,7 @@ def test_the_hyperprior_is_the_density_of_log_alpha_with_its_jacobian():
     assert Hyperprior().shape == Hyperprior().rate == np.exp(-10)
 
 
-def test_a_group_key_covers_its_names_and_an_exact_name_beats_it():
+def test_exact_name_takes_precedence_over_a_group():
     names = ["W[1][1,1]", "W[1][2,1]", "b[1][1]", "b[1][10]"]
     wide, narrow, bias = Normal(0, 9), Normal(0, 1), Uniform(-1, 1)
     found = resolve_priors(names, {"W": wide, "W[1][2,1]": narrow, "b": bias}, None)
@@ -112,23 +112,23 @@ def test_a_group_key_covers_its_names_and_an_exact_name_beats_it():
 
 
 @pytest.mark.parametrize("pattern", ["W[3]", "", "w"])
-def test_an_unknown_name_is_refused_with_the_names(pattern):
+def test_unknown_name_raises_and_lists_the_names(pattern):
     with pytest.raises(ValueError, match=r"Unknown parameter.*the names are W\[1\], b"):
         select_names(["W[1]", "b"], [pattern])
 
 
-def test_names_that_are_no_strings_are_refused():
+def test_names_that_are_not_strings_raise():
     with pytest.raises(TypeError, match="names are strings"):
         select_names(["a"], [0])
 
 
-def test_a_parameter_without_a_prior_is_refused_with_a_remedy():
+def test_parameter_without_a_prior_raises_with_a_remedy():
     with pytest.raises(ValueError, match="'b' has no prior; give one in `priors`"):
         resolve_priors(["a", "b"], {"a": Normal()}, None)
 
 
-def test_a_prior_of_another_class_is_refused():
-    with pytest.raises(TypeError, match=r"one of sbnn\.priors"):
+def test_prior_of_another_class_raises():
+    with pytest.raises(TypeError, match=r"an sbnn\.priors class"):
         resolve_priors(["a"], {"a": stats.norm()}, None)
 
 
@@ -140,7 +140,7 @@ def test_a_prior_of_another_class_is_refused():
         lambda: Custom(jnp.abs, jax.random.normal, (1.0, 1.0)),
     ],
 )
-def test_a_prior_with_empty_support_is_refused(make):
+def test_prior_with_empty_support_raises(make):
     with pytest.raises(ValueError, match="empty support"):
         make()
 
@@ -159,18 +159,18 @@ def test_a_prior_with_empty_support_is_refused(make):
         lambda: Hyperprior(1.0, np.nan),
     ],
 )
-def test_impossible_numbers_are_refused(make):
+def test_invalid_prior_parameters_raise(make):
     with pytest.raises(ValueError, match="needs a finite"):
         make()
 
 
-def test_a_custom_prior_needs_two_functions():
+def test_custom_prior_requires_two_functions():
     with pytest.raises(TypeError, match="two functions"):
         Custom(1.0, jax.random.normal)
 
 
 @every_prior
-def test_descriptions_rebuild_the_prior_except_a_users_own(prior, truth):
+def test_prior_is_rebuilt_from_json_unless_custom(prior, truth):
     description = prior_to_json(prior)
     if isinstance(prior, Custom):
         with pytest.raises(ValueError, match="'Custom' cannot be rebuilt"):
@@ -179,7 +179,7 @@ def test_descriptions_rebuild_the_prior_except_a_users_own(prior, truth):
         assert prior_from_json(description) == prior
 
 
-def test_a_group_is_a_whole_word():
+def test_group_ends_at_a_word_boundary():
     names = ["slope", "slope_2", "W[1][1,1]", "W[1][2,1]", "W[12][1,1]"]
     assert select_names(names, ["W[1]"]).tolist() == [False, False, True, True, False]
     assert select_names(names, ["W"]).tolist() == [False, False, True, True, True]

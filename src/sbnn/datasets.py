@@ -1,4 +1,4 @@
-"""Data sets the documentation, the tests and the study use: known truths seen through noise."""
+"""Synthetic data sets for the documentation, tests and study: known functions plus noise."""
 
 from __future__ import annotations
 
@@ -41,7 +41,19 @@ def _observe(x: np.ndarray, truth: Callable, noise_std: float, seed: int) -> Dat
 
 
 def boxcar(n: int = 50, noise_std: float = 0.5, seed: int = 0) -> Dataset:
-    """The study's data: 2 tanh(5x + 5) + 2 tanh(−5x + 5) on n points of [−3, 3].
+    """The study's data: 2 tanh(5x + 5) + 2 tanh(−5x + 5) at n evenly spaced points in [−3, 3].
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    noise_std : float
+        Standard deviation of the noise.
+    seed : int
+
+    Returns
+    -------
+    Dataset
 
     Examples
     --------
@@ -58,18 +70,77 @@ def boxcar(n: int = 50, noise_std: float = 0.5, seed: int = 0) -> Dataset:
 
 
 def sine(n: int = 40, noise_std: float = 0.1, seed: int = 0) -> Dataset:
-    """sin(2x) on two clusters of points, [−2, −0.5] and [0.5, 2]: what is sure in the gap?"""
+    """sin(2x) on [−2, −0.5] and [0.5, 2], with a gap to test predictive uncertainty.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    noise_std : float
+        Standard deviation of the noise.
+    seed : int
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from sbnn import datasets
+    >>> datasets.sine().x.shape
+    (40,)
+    """
     left, right = np.linspace(-2.0, -0.5, (n + 1) // 2), np.linspace(0.5, 2.0, n // 2)
     return _observe(np.concatenate([left, right]), lambda x: np.sin(2 * x), noise_std, seed)
 
 
 def ridge(n: int = 200, noise_std: float = 0.1, n_spurious: int = 0, seed: int = 0) -> Dataset:
-    """tanh(2 (x₁ + x₂)), inputs uniform on [−1, 1]; `n_spurious` further inputs do nothing."""
+    """tanh(2 (x₁ + x₂)) with inputs uniform on [−1, 1].
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    noise_std : float
+        Standard deviation of the noise.
+    n_spurious : int
+        Number of further inputs that have no effect.
+    seed : int
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from sbnn import datasets
+    >>> datasets.ridge(n_spurious=3).x.shape
+    (200, 5)
+    """
     inputs = np.random.default_rng([seed, 1]).uniform(-1, 1, size=(n, 2 + n_spurious))
     return _observe(inputs, lambda x: np.tanh(2 * (x[:, 0] + x[:, 1])), noise_std, seed)
 
 
 def saddle(n: int = 200, noise_std: float = 0.1, seed: int = 0) -> Dataset:
-    """x₁² − x₂² + x₁ on [−1, 1]²: an interaction-free surface in two dimensions."""
+    """x₁² − x₂² + x₁ on [−1, 1]²: a surface without interactions.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    noise_std : float
+        Standard deviation of the noise.
+    seed : int
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from sbnn import datasets
+    >>> datasets.saddle(n=10).x.shape
+    (10, 2)
+    """
     inputs = np.random.default_rng([seed, 2]).uniform(-1, 1, size=(n, 2))
     return _observe(inputs, lambda x: x[:, 0] ** 2 - x[:, 1] ** 2 + x[:, 0], noise_std, seed)

@@ -1,4 +1,13 @@
-"""Prior densities: known ones per parameter, ARD, and the hyperprior on log α."""
+"""Priors: known densities for single parameters, ARD priors, and the hyperprior on log α.
+
+Examples
+--------
+>>> from sbnn import priors
+>>> priors.Normal(std=3.0)
+Normal(mean=0.0, std=3.0)
+>>> priors.LogNormal().support
+(0.0, inf)
+"""
 
 from __future__ import annotations
 
@@ -29,7 +38,13 @@ def _finite(owner: str, name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform density on [low, high]."""
+    """Uniform density on [low, high].
+
+    Parameters
+    ----------
+    low, high : float
+        Finite, with low < high.
+    """
 
     low: float
     high: float
@@ -59,7 +74,13 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Normal:
-    """Normal density with `mean` and standard deviation `std`."""
+    """Normal density.
+
+    Parameters
+    ----------
+    mean, std : float
+        Mean and standard deviation.
+    """
 
     mean: float = 0.0
     std: float = 1.0
@@ -85,7 +106,13 @@ class Normal:
 
 @dataclass(frozen=True)
 class LogNormal:
-    """exp(z) with z normal: `mean` and `std` are those of the logarithm."""
+    """Log-normal density, of exp(z) with z normal.
+
+    Parameters
+    ----------
+    mean, std : float
+        Mean and standard deviation of the logarithm.
+    """
 
     mean: float = 0.0
     std: float = 1.0
@@ -112,7 +139,13 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class HalfNormal:
-    """|z| with z normal around zero with standard deviation `std`."""
+    """Half-normal density, of |z| with z normal around zero.
+
+    Parameters
+    ----------
+    std : float
+        Standard deviation of z.
+    """
 
     std: float = 1.0
 
@@ -134,9 +167,23 @@ class HalfNormal:
 
 @dataclass(frozen=True)
 class Custom:
-    """A user's own density: `density(x)` gives its logarithm, `sampler(key, shape)` draws from it.
+    """User-defined density.
 
-    Both are written with `jax.numpy` and work elementwise.
+    Parameters
+    ----------
+    density : callable
+        ``density(x)`` returns the log density elementwise, written with `jax.numpy`.
+    sampler : callable
+        ``sampler(key, shape)`` returns independent draws.
+    support : tuple of float
+        Bounds of the support.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from sbnn.priors import Custom
+    >>> Custom(lambda x: -jnp.abs(x) - jnp.log(2.0), jax.random.laplace).support
+    (-inf, inf)
     """
 
     density: Callable
@@ -158,8 +205,19 @@ _KINDS: dict[str, Any] = {k.__name__: k for k in (Uniform, Normal, LogNormal, Ha
 class Hyperprior:
     """Gamma hyperprior on every precision α, as a density of log α: log p = s log α − r α + const.
 
-    `shape` s and `rate` r. The defaults e⁻¹⁰ are flat over log α up to about +10, where the rate
-    ends it; the study's Laplace table has rate e⁻²⁵.
+    The defaults e⁻¹⁰ are flat over log α up to about +10, where the rate cuts it off; the study's
+    Laplace table uses rate e⁻²⁵.
+
+    Parameters
+    ----------
+    shape, rate : float
+        s and r, both ≥ 0.
+
+    Examples
+    --------
+    >>> from sbnn.priors import Hyperprior
+    >>> float(Hyperprior(shape=1.0, rate=0.5).log_density([0.0, 0.0]))
+    -1.0
     """
 
     shape: float = math.exp(-10)
@@ -190,7 +248,7 @@ class JointPrior:
 
     @classmethod
     def of(cls, priors: Sequence[KnownPrior]) -> JointPrior:
-        """One prior per parameter → the joint one."""
+        """Joint prior from one prior per parameter."""
         groups: list[tuple[Any, np.ndarray, tuple]] = []
         for kind in _KINDS.values():
             where = np.array([i for i, p in enumerate(priors) if type(p) is kind], dtype=int)
@@ -206,7 +264,7 @@ class JointPrior:
     def replace_ard(
         cls, priors: Sequence[KnownPrior], ard: np.ndarray, log_alpha: np.ndarray
     ) -> JointPrior:
-        """The hybrid prior at given α: N(0, 1/α) where `ard`, the known priors elsewhere."""
+        """Hybrid prior at given α: N(0, 1/α) where `ard` is True, the known priors elsewhere."""
         std = np.exp(-0.5 * np.asarray(log_alpha, dtype=float))
         where = np.flatnonzero(ard)
         known = cls.of([p for p, a in zip(priors, ard) if not a])
@@ -254,17 +312,33 @@ class JointPrior:
 def resolve_priors(
     names: Sequence[str], priors: Mapping[str, KnownPrior] | None, default: KnownPrior | None
 ) -> list[KnownPrior]:
-    """One prior per name from a mapping of exact names or group prefixes.
+    """One prior per name, from a mapping of names or groups.
 
-    A key stands for the parameter of that name, or for every parameter whose name starts with it
-    (``"W[1]"`` is the whole first weight matrix, ``"b"`` every bias). The longest match wins.
+    A key selects the parameter with that name or the group with that prefix (``"W[1]"`` is the
+    first weight matrix, ``"b"`` every bias). The longest match wins.
+
+    Parameters
+    ----------
+    names : sequence of str
+    priors : mapping or None
+    default : prior or None
+        For names without a match.
+
+    Returns
+    -------
+    list of priors, one per name
+
+    Raises
+    ------
+    ValueError
+        If a key matches no name, or a name has neither a prior nor a default.
     """
     priors = dict(priors or {})
     matched = {key: select_names(names, [key]) for key in priors}
     for key, prior in priors.items():
         if not isinstance(prior, KnownPrior):
             raise TypeError(
-                f"The prior of {key!r} must be one of sbnn.priors' classes; got {prior!r}."
+                f"The prior of {key!r} must be an instance of an sbnn.priors class; got {prior!r}."
             )
     out: list[KnownPrior] = []
     for i, name in enumerate(names):
@@ -279,10 +353,10 @@ def resolve_priors(
 
 
 def select_names(names: Sequence[str], patterns: Sequence[str]) -> np.ndarray:
-    """Boolean mask of the names that equal a pattern or are of the group that it names.
+    """Boolean mask, shape (n_names,), of the names that match a pattern, exactly or as a group.
 
-    A group is a whole word at the beginning: "W" and "W[1]" stand for `W[1][2,1]`, "slop" does not
-    stand for slope.
+    A group is a prefix that ends at a word boundary: "W" and "W[1]" match ``W[1][2,1]``; "slop"
+    does not match ``slope``. Raises ValueError if a pattern matches no name.
     """
     mask = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
@@ -305,14 +379,14 @@ def _in_group(name: str, group: str) -> bool:
 
 
 def prior_to_json(prior: KnownPrior) -> dict[str, Any]:
-    """A description that can be stored; a Custom prior keeps only its kind."""
+    """Description for a file; of a `Custom` prior only kind and support are kept."""
     if isinstance(prior, Custom):
         return {"kind": "Custom", "support": [str(b) for b in prior.support]}
     return {"kind": type(prior).__name__, **asdict(prior)}
 
 
 def prior_from_json(description: Mapping[str, Any]) -> KnownPrior:
-    """The inverse of `prior_to_json` (refuses Custom, whose functions are not stored)."""
+    """Inverse of `prior_to_json`; raises ValueError for `Custom`: its functions are not stored."""
     description = dict(description)
     kind = description.pop("kind")
     if kind not in _KINDS:

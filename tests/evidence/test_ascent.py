@@ -1,4 +1,4 @@
-"""The exact evidence and its ascent by particles, against closed forms of a linear model."""
+"""The exact evidence and its ascent with particles, against closed forms of a linear model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def posterior_draws(log_alpha, n, *salt):
     return evidence.posterior(log_alpha, mixture, problem.ard).draws(rng(*salt), n)
 
 
-def test_particle_derivatives_are_those_of_the_evidence_for_a_gaussian_posterior():
+def test_particle_derivatives_match_the_evidence_of_a_gaussian_posterior():
     """E[φ²] = m² + P and Cov(φᵢ², φⱼ²) = 2 Pᵢⱼ² + 4 mᵢmⱼPᵢⱼ make them the closed form."""
     problem, mixture = linear()
     log_alpha = np.array([-0.5, 1.0, 2.0])
@@ -43,13 +43,13 @@ def test_particle_derivatives_are_those_of_the_evidence_for_a_gaussian_posterior
     assert_within_errors(gradients.mean(axis=0), exact.gradient, error, "gradient")
     np.testing.assert_allclose(errors.mean(axis=0), gradients.std(axis=0, ddof=1), rtol=0.5)
     error = hessians.std(axis=0, ddof=1) / np.sqrt(40)
-    # The 1/n of the covariance is a bias of its own, far below the errors allowed here.
+    # Dividing by n instead of n − 1 adds a bias far below the errors allowed here.
     assert_within_errors(hessians.mean(axis=0), exact.hessian, error, "Hessian")
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("radius", [0.3, 4.0])
-def test_newton_step_is_the_best_of_all_points_in_the_ball(seed, radius):
+def test_newton_step_maximises_the_model_within_the_trust_region(seed, radius):
     r = np.random.default_rng([72, seed])
     gradient = r.normal(size=2)
     hessian = r.normal(size=(2, 2))
@@ -65,7 +65,7 @@ def test_newton_step_is_the_best_of_all_points_in_the_ball(seed, radius):
     assert model(step) >= model(points).max() - 1e-9
 
 
-def test_newton_step_without_a_gradient_stays():
+def test_newton_step_is_zero_for_zero_gradient():
     np.testing.assert_allclose(refine.newton_step(np.zeros(3), -np.eye(3), 1.0), 0.0)
     np.testing.assert_allclose(refine.newton_step(np.zeros(3), np.eye(3), 1.0), 0.0)
 
@@ -82,7 +82,7 @@ def test_savage_dickey_is_the_evidence_lost_by_removing_a_parameter():
         removed = log_alpha.copy()
         removed[i] = 40.0  # α → ∞
         exact = evidence.log_evidence(removed, mixture, problem.ard) - base
-        # the identity itself, then its estimate wherever particles reach zero
+        # first the identity, then its estimate if particles reach zero
         density = norm.logpdf(0.0, mean[i], std[i]) - norm.logpdf(
             0.0, 0.0, np.exp(-log_alpha[i] / 2)
         )
@@ -103,7 +103,7 @@ def exact_runs():
     ]
 
 
-def test_exact_evidence_is_the_closed_form(exact_runs):
+def test_exact_evidence_matches_the_closed_form(exact_runs):
     """N(y | 0, σ²I + XA⁻¹Xᵀ)."""
     problem, _ = linear()
     log_alpha, runs = exact_runs
@@ -115,17 +115,17 @@ def test_exact_evidence_is_the_closed_form(exact_runs):
         assert run.converged
 
 
-def test_exact_evidence_draws_are_the_posterior(exact_runs):
+def test_exact_evidence_draws_follow_the_posterior(exact_runs):
     problem, mixture = linear()
     log_alpha, runs = exact_runs
     at = evidence.posterior(log_alpha, mixture, problem.ard)
     means = np.array([run.particles.phi.mean(axis=0) for run in runs])
-    # moves make particles nearly independent; half the number allows for what is left
+    # moves make particles nearly independent; half their number allows for the rest
     error = np.sqrt(np.diag(at.covariances[0]) / (3 * 250))
     assert_within_errors(means.mean(axis=0), at.means[0, 0], error, "posterior mean")
 
 
-def test_exact_evidence_of_a_hybrid_prior_counts_the_known_one():
+def test_exact_evidence_includes_known_priors():
     design, y = linear()[0].data
     problem = sbnn.Problem(
         linear_log_likelihood, ["a", "b", "c"], {"b": Normal(-0.5, 0.3)}, ard=["a", "c"],
@@ -139,26 +139,26 @@ def test_exact_evidence_of_a_hybrid_prior_counts_the_known_one():
 
 
 @pytest.mark.parametrize("cold", [np.zeros(3), np.array([4.0, 4.0, -3.0])])
-def test_the_ascent_ends_at_the_optimum_of_sparse_bayesian_learning(cold):
+def test_ascent_reaches_the_optimum_of_sparse_bayesian_learning(cold):
     problem, mixture = linear()
     start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
     assert ascent.converged
-    assert "promises less than" in ascent.reason
-    # In nats: what the closed form says of the α reached. A gradient is not followed within two
-    # standard errors of zero, which leaves a few hundredths of a nat.
+    assert "predicted gain of the next step is below" in ascent.reason
+    # The closed form at the α reached. Gradients within two standard errors of zero are not
+    # followed, which leaves a few hundredths of a nat.
     assert 0 <= optimum.objective - reached.objective < 0.1
     np.testing.assert_allclose(ascent.log_alpha[:2], optimum.log_alpha[:2], atol=0.5)
-    # The evidence carried along is that of the α reached.
+    # The tracked evidence is that of the α reached.
     steps = len(ascent.steps)
     error = np.hypot(start.log_evidence_error, np.sqrt(steps / 500))
     assert_within_errors(ascent.log_evidence, reached.log_evidence, error, "tracked evidence")
     assert ascent.n_evaluations > 0
 
 
-def test_the_ascent_prunes_what_the_evidence_can_do_without():
+def test_ascent_prunes_an_irrelevant_parameter():
     problem, mixture = linear()
     cold = np.zeros(3)
     start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
@@ -170,8 +170,8 @@ def test_the_ascent_prunes_what_the_evidence_can_do_without():
     assert optimum.objective - reached.objective < 0.6
 
 
-def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
-    """Every parameter is tried; the two that the data ask for are back as they were."""
+def test_removal_that_costs_too_much_is_undone(monkeypatch):
+    """Every parameter is tried; the two that the data support are restored."""
     problem, mixture = linear()
     monkeypatch.setattr(refine, "WON_BACK", 1e6)
     cold = np.zeros(3)
@@ -183,14 +183,14 @@ def test_a_removal_that_costs_too_much_is_undone(monkeypatch):
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
     assert optimum.objective - reached.objective < 0.6
-    # Not undone (all may be paid for), every one of them is pruned.
+    # With an unlimited budget nothing is undone and all are pruned.
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=1e6)
     assert sorted(ascent.pruned) == [0, 1, 2]
 
 
-def test_what_was_pruned_before_keeps_its_precision():
+def test_parameters_pruned_earlier_keep_their_precision():
     problem, _ = linear()
-    away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed, and held away
+    away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed but held pruned
     start = exact_evidence(problem, away, keys(1)[0], n_particles=500)
     held = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0], pruned=(1,))
     free = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0])
@@ -199,8 +199,8 @@ def test_what_was_pruned_before_keeps_its_precision():
     assert free.log_alpha[1] < 5.0
 
 
-def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihood():
-    """Against the exact masses: the prior densities over the whole orbit."""
+def test_relabelling_samples_permutations_in_proportion_to_the_prior():
+    """Exact masses from the prior densities over the orbit; the likelihood is unchanged."""
     x = np.linspace(-1, 1, 5)
     problem = sbnn.network_problem(x, np.sin(x), (3,), noise_std=0.5)
     log_alpha = 3 * np.array([0.0, 0.4, -0.3, 0.2, 0.0, 0.5, -0.5, 0.3, 0.1, 0.0])
@@ -222,7 +222,7 @@ def test_relabelling_gives_every_permuted_image_its_mass_and_keeps_the_likelihoo
     assert relabel(rng, phi, prior, None) is phi
 
 
-def test_every_step_keeps_half_of_the_particles_effective():
+def test_steps_keep_an_effective_sample_size_of_half_the_particles():
     phi = posterior_draws(np.zeros(3), 1000, 74)
     fraction, log_weights = refine._shorten(phi, np.zeros(3), np.array([5.0, 5.0, 5.0]))
     weights = np.exp(log_weights - log_weights.max())

@@ -1,4 +1,4 @@
-"""The search: candidates judged, refined, ranked by exact evidence; a bad mixture is caught."""
+"""The search for α: candidates are refined, verified and ranked by the exact evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HYPERPRIOR = Hyperprior()
 
 @pytest.fixture(scope="module")
 def from_a_wrong_mixture():
-    """The exact particles of the linear model, but a mixture that stands elsewhere and lies."""
+    """Exact particles of the linear model with a mixture at the wrong place and scale."""
     problem, mixture = linear()
     particles = mixture.draws(np.random.default_rng(80), 500)
     wrong = GaussianMixture(
@@ -38,10 +38,10 @@ def from_a_wrong_mixture():
     return problem, mixture, found, events
 
 
-def test_a_mixture_that_lies_is_overruled(from_a_wrong_mixture):
+def test_search_recovers_from_a_wrong_mixture(from_a_wrong_mixture):
     problem, mixture, found, _ = from_a_wrong_mixture
     best = found.optima[0]
-    assert found.surrogate_optima[0].log_evidence - found.first_exact > 50  # it did lie
+    assert found.surrogate_optima[0].log_evidence - found.first_exact > 50  # it was wrong
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evaluate(best.log_alpha, mixture, problem.ard, HYPERPRIOR)
     assert optimum.objective - reached.objective < 0.6  # 0.5 may be given up for sparsity
@@ -49,9 +49,9 @@ def test_a_mixture_that_lies_is_overruled(from_a_wrong_mixture):
     assert abs(best.exact.log_evidence - reached.log_evidence) < 5 * best.exact.log_evidence_error
 
 
-def test_a_search_says_what_it_does_and_counts(from_a_wrong_mixture):
+def test_search_reports_events_and_counts_evaluations(from_a_wrong_mixture):
     _, _, found, events = from_a_wrong_mixture
-    assert events[0] == "proposing what to prune"
+    assert events[0] == "proposing candidates"
     assert any("verifying" in e for e in events)
     assert found.n_evaluations > 0
 
@@ -62,7 +62,7 @@ def candidate(evidence: float, gamma, gap: float = 0.0) -> search.Candidate:
     return search.Candidate("made", np.zeros(len(gamma)), 0.0, evidence + gap, exact, (), gamma)
 
 
-def test_ranking_is_by_exact_evidence_and_the_sparser_of_equals():
+def test_ranking_is_by_exact_evidence_then_sparsity():
     dense, sparse = candidate(-10.0, [1, 1, 1]), candidate(-10.3, [1, 1, 0])
     poor = candidate(-12.0, [1, 0, 0])
     ranked = search._rank([poor, dense, sparse], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
@@ -71,7 +71,7 @@ def test_ranking_is_by_exact_evidence_and_the_sparser_of_equals():
     assert [r.exact.log_evidence for r in ranked] == [-10.0, -10.3, -12.0]
 
 
-def test_an_unverified_optimum_gives_way_unless_it_is_clearly_better():
+def test_unverified_optimum_ranks_lower_unless_clearly_better():
     verified = candidate(-10.8, [1, 1, 1])
     close, far = candidate(-10.0, [1, 1, 0], gap=2.0), candidate(-9.0, [1, 1, 0], gap=2.0)
     ranked = search._rank([close, verified], HYPERPRIOR, sparsify=0.5, tolerance=1.0)
@@ -85,34 +85,34 @@ def study_net(**options):
     return sbnn.network_problem(x, y, (3,), noise_std=0.5, **options)
 
 
-def test_one_pruned_neuron_of_three_is_three_optima():
+def test_one_pruned_neuron_of_three_has_multiplicity_three():
     gamma = np.ones(10)
     gamma[[2, 5, 8]] = 0.0  # the third neuron
     assert search.multiplicity(study_net(), gamma) == 3
     assert search.multiplicity(study_net(), np.ones(10)) == 1
 
 
-def test_laws_with_different_terms_are_two_optima():
-    """A model that is no network has no symmetry: [1, 0] and [0, 1] keep different terms."""
+def test_models_with_different_terms_are_distinct_optima():
+    """Without a network there is no symmetry: [1, 0] and [0, 1] keep different terms."""
     problem = sbnn.Problem(lambda t: -(t**2).sum(), ["a", "b"], ard=["a", "b"])
     assert search._alike(problem, np.array([1.0, 0.0]), np.array([0.9, 0.1]))
     assert not search._alike(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
 
 
-def test_relevances_are_alike_up_to_a_permutation_of_neurons():
+def test_relevances_are_compared_up_to_permutations_of_neurons():
     third, first = np.ones(10), np.ones(10)
     third[[2, 5, 8]] = first[[0, 3, 6]] = 0.0
     assert search._alike(study_net(), third, first)
     assert not search._alike(study_net(), third, np.ones(10))
 
 
-def test_permutations_are_left_out_where_nothing_is_ard():
+def test_permutations_are_ignored_without_ard_parameters():
     assert search._permutations(study_net(priors={"W": Normal(), "b": Normal()})) is None
     assert search._permutations(study_net()).order == 6
 
 
-@pytest.mark.parametrize(("precision", "told"), [(400.0, True), (4.0, False)])
-def test_a_rate_that_forbids_pruning_is_named_with_one_that_allows_it(precision, told):
+@pytest.mark.parametrize(("precision", "too_large"), [(400.0, True), (4.0, False)])
+def test_message_suggests_a_rate_that_allows_pruning(precision, too_large):
     problem = sbnn.Problem(lambda theta: theta.sum(), ["idle", "needed"], ard=["idle", "needed"])
     hyperprior = Hyperprior()
 
@@ -120,12 +120,12 @@ def test_a_rate_that_forbids_pruning_is_named_with_one_that_allows_it(precision,
         # an irrelevant parameter: zero mean, so ½γ = rα with γ = Λ/(Λ + α)
         alpha = brentq(lambda a: 0.5 * precision / (precision + a) - rate * a, 1e-9, 1e12)
         gamma = precision / (precision + alpha)
-        # and a relevant one beside it, whose α is set by its mean
+        # and a relevant one, whose α is set by its mean
         return np.array([np.log(alpha), 0.0]), np.array([gamma, 0.99])
 
     found = too_coarse(problem, *at_rest(hyperprior.rate), hyperprior)
-    assert (found is not None) == told
-    if told:
+    assert (found is not None) == too_large
+    if too_large:
         assert found.names == ("idle",)
         better = found.smaller_rate
         assert f"Hyperprior(rate={better:.0e})" in str(found)
@@ -138,7 +138,7 @@ def straight_line(theta, data):
     return -0.5 * jnp.sum((y - theta[0] * x - theta[1] * x**2) ** 2) / 0.01
 
 
-def test_a_model_without_a_mode_to_climb_to_does_without_laplace(monkeypatch):
+def test_search_works_without_a_laplace_proposal(monkeypatch):
     x = np.linspace(-1, 1, 20)
     problem = sbnn.Problem(
         straight_line, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, data=(x, x)

@@ -1,4 +1,4 @@
-"""The closed-form evidence: derivatives, stability, linear models, the study's 12.1534."""
+"""Closed-form evidence: derivatives, stability, linear models, the study's 12.1534."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def hyper(log_alpha):
 
 
 def independent_objective(log_alpha, log_weights, means, sigmas):
-    """log Σ a N(μ | 0, Σ + A⁻¹) + Σ (s log α − r α) over the ARD block, written anew in JAX."""
+    """log Σ a N(μ | 0, Σ + A⁻¹) + Σ (s log α − r α) over the ARD block, independently in JAX."""
 
     def one(mean, sigma):
         total = sigma + jnp.diag(jnp.exp(-log_alpha))
@@ -95,8 +95,8 @@ def check_against_autodiff(objective, arguments, mixture, ard, log_alpha):
 
 @pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize(("groups", "kernels"), [(1, 1), (7, 1), (1, 7), (50, 1), (1, 50), (5, 10)])
-def test_gradient_and_hessian_are_those_of_autodiff(groups, kernels, hybrid):
-    """EM form (many groups of one), KDE form (one group of many, shared bandwidth), and between."""
+def test_gradient_and_hessian_match_automatic_differentiation(groups, kernels, hybrid):
+    """For EM (many groups of one kernel), KDE (one group of many), and in between."""
     d = 6 if hybrid else 4
     mixture, ard = random_mixture(groups, kernels, d), mask(d, hybrid)
     block = mixture.covariances[:, ard][:, :, ard].repeat(kernels, axis=0)
@@ -106,7 +106,7 @@ def test_gradient_and_hessian_are_those_of_autodiff(groups, kernels, hybrid):
 
 
 def decimal_log_evidence(log_alpha: list[Decimal], mixture: GaussianMixture) -> Decimal:
-    """log Σ a N(μ | 0, Σ + A⁻¹) in two dimensions with 90 digits, straight from the definition."""
+    """log Σ a N(μ | 0, Σ + A⁻¹) in two dimensions with 90 digits, from the definition."""
     log_two_pi = Decimal("1.8378770664093454835606594728112352797227949472755668256343")
     total = Decimal(0)
     for g, sigma in enumerate(mixture.covariances):
@@ -124,8 +124,8 @@ def decimal_log_evidence(log_alpha: list[Decimal], mixture: GaussianMixture) -> 
 @pytest.mark.parametrize(
     "levels", [(-20, -20), (30, 30), (-20, 30), (30, -20), (0, 30), (12, 12), (-20, 0), (3, -1)]
 )
-def test_value_gradient_and_hessian_hold_from_log_alpha_minus_20_to_30(levels):
-    """Against 90-digit arithmetic, its derivatives by differences of 1e-20."""
+def test_value_gradient_and_hessian_are_accurate_for_log_alpha_from_minus_20_to_30(levels):
+    """Against 90-digit arithmetic, with derivatives by differences of 1e-20."""
     mixture = random_mixture(2, 2, 2)
     flat = Hyperprior(0.0, 0.0)
     got = evidence.evaluate(np.array(levels, float), mixture, np.ones(2, bool), flat)
@@ -148,13 +148,13 @@ def test_value_gradient_and_hessian_hold_from_log_alpha_minus_20_to_30(levels):
             [cross, float((at(0, 1) - 2 * at(0, 0) + at(0, -1)) / (h * h))],
         ]
     np.testing.assert_allclose(got.log_evidence, value, rtol=1e-12)
-    # Relative where the derivative is alive, absolute where it has died out.
+    # A relative tolerance, and an absolute one for derivatives that have decayed to zero.
     np.testing.assert_allclose(got.gradient, gradient, rtol=1e-8, atol=1e-13)
     np.testing.assert_allclose(got.hessian, hessian, rtol=1e-7, atol=1e-13)
 
 
 @pytest.mark.parametrize("level", [-20.0, 30.0])
-def test_ten_dimensions_stay_finite_at_both_ends(level):
+def test_results_are_finite_in_ten_dimensions_for_extreme_log_alpha(level):
     d = 10
     mixture = random_mixture(4, 3, d)
     stretched = GaussianMixture(  # scales from 1e-4 to 1e4, correlated
@@ -173,7 +173,7 @@ def test_ten_dimensions_stay_finite_at_both_ends(level):
 
 
 def linear_model(hybrid: bool):
-    """y = Xφ + noise: the likelihood (× the known prior) as one kernel, and the exact answers."""
+    """y = Xφ + noise: likelihood × known prior as one kernel, and the exact results."""
     r = rng(7, int(hybrid))
     n, d, sigma = 25, 5, 0.4
     design = r.normal(size=(n, d))
@@ -213,7 +213,7 @@ def linear_model(hybrid: bool):
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_a_linear_model_is_exact(hybrid):
+def test_closed_form_is_exact_for_a_linear_model(hybrid):
     """Evidence N(y | 0, σ²I + XA⁻¹Xᵀ), posterior by the Kalman gain, γᵢ = 1 − αᵢPᵢᵢ."""
     mixture, ard, exact = linear_model(hybrid)
     for level in (-4.0, 0.0, 3.0):
@@ -232,7 +232,7 @@ def test_a_linear_model_is_exact(hybrid):
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_the_optimum_of_a_linear_model_is_the_fixed_point_of_classical_sbl(hybrid):
+def test_optimum_of_a_linear_model_is_the_fixed_point_of_classical_sbl(hybrid):
     """MacKay's and Tipping's α = (γ + 2s) / (m² + 2r), damped, from the textbook posterior."""
     mixture, ard, exact = linear_model(hybrid)
     hyperprior = Hyperprior(1e-4, 1e-4)
@@ -242,7 +242,7 @@ def test_the_optimum_of_a_linear_model_is_the_fixed_point_of_classical_sbl(hybri
         alpha = np.exp(log_alpha)
         gamma = 1 - alpha * np.diag(covariance)[ard]
         new = np.log((gamma + 2 * hyperprior.shape) / (mean[ard] ** 2 + 2 * hyperprior.rate))
-        step = 0.5 * (new - log_alpha)  # undamped it swings about irrelevant parameters
+        step = 0.5 * (new - log_alpha)  # undamped, it oscillates for irrelevant parameters
         log_alpha = log_alpha + step
         if np.abs(step).max() < 1e-12:
             break
@@ -252,7 +252,7 @@ def test_the_optimum_of_a_linear_model_is_the_fixed_point_of_classical_sbl(hybri
 
 
 @pytest.mark.parametrize("shape", [0.0, np.exp(-25)])
-def test_an_irrelevant_parameter_lands_at_the_12_1534_of_the_study(shape):
+def test_log_alpha_of_an_irrelevant_parameter_is_12_1534_as_in_the_study(shape):
     """Unit variance, zero mean, rate e⁻²⁵: ½/(1 + α) = r α."""
     mixture = GaussianMixture(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.ones((1, 1, 1)))
     optimum = maximise(
@@ -261,8 +261,8 @@ def test_an_irrelevant_parameter_lands_at_the_12_1534_of_the_study(shape):
     assert abs(optimum.log_alpha[0] - 12.1534) <= 0.0005
 
 
-def test_the_posterior_mixture_reweights_its_kernels_as_importance_sampling_does():
-    """Mean under the mixture × N(0, A⁻¹), by weighting draws of the mixture itself."""
+def test_posterior_mixture_agrees_with_importance_sampling():
+    """Mean under the mixture × N(0, A⁻¹), by weighting draws from the mixture."""
     mixture = random_mixture(3, 2, 2)
     log_alpha = np.array([0.5, -0.5])
     got = evidence.posterior(log_alpha, mixture, np.ones(2, bool))
@@ -277,7 +277,7 @@ def test_the_posterior_mixture_reweights_its_kernels_as_importance_sampling_does
     assert_within_errors(own.mean(axis=0), mean, own.std(axis=0) / np.sqrt(len(own)), "own draws")
 
 
-def test_wrong_shapes_are_refused():
+def test_wrong_shapes_raise():
     mixture = random_mixture(1, 1, 3)
     with pytest.raises(ValueError, match=r"`log_alpha` has shape \(2,\).*expected \(3,\)"):
         evidence.log_evidence(np.zeros(2), mixture, np.ones(3, bool))
@@ -285,7 +285,7 @@ def test_wrong_shapes_are_refused():
         evidence.log_evidence(np.zeros(2), mixture, np.ones(2, bool))
 
 
-def test_an_evidence_of_zero_is_refused():
+def test_zero_evidence_raises():
     mixture = GaussianMixture(
         np.zeros((1, 1)), np.full((1, 1, 1), 1e200), np.ones((1, 1, 1)) * 1e-3
     )

@@ -1,4 +1,4 @@
-"""Curvatures against automatic differentiation and means over the data."""
+"""Curvatures against automatic differentiation and expectations over the data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def wave(theta):
 
 
 @pytest.mark.parametrize("noise_std", [None, [0.2, 0.5]])
-def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
-    """Fisher information = −E ∂² log p over y; log p is quadratic in y, so two points give it.
+def test_curvature_of_a_model_is_the_expected_curvature_over_data(noise_std):
+    """Fisher information = −E ∂² log p over y; log p is quadratic in y, so two points suffice.
 
     With residuals ±σ in every observation, E r = 0 and E r² = σ² hold exactly.
     """
@@ -42,11 +42,11 @@ def test_the_curvature_of_a_model_is_the_mean_curvature_over_data(noise_std):
     np.testing.assert_allclose(
         curvatures(problem, phi)[0], np.mean(hessians, axis=0), rtol=1e-9, atol=1e-9
     )
-    assert np.abs(hessians[0] - hessians[1]).max() > 1.0  # one data set alone would not do
+    assert np.abs(hessians[0] - hessians[1]).max() > 1.0  # one data set alone is not enough
 
 
-def test_gauss_newton_is_the_curvature_at_a_perfect_fit():
-    """Where residuals vanish, Gauss–Newton is the Hessian."""
+def test_gauss_newton_equals_the_hessian_at_a_perfect_fit():
+    """For zero residuals, Gauss–Newton is the Hessian."""
     x, y = sbnn.datasets.boxcar(seed=0)
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
     phi = rng(44).normal(size=10)

@@ -1,4 +1,4 @@
-"""Mixtures from particles and modes: density, draws, symmetry, and what is refused."""
+"""Mixtures fitted to particles: density, draws, symmetry, and invalid input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(kind: str, particles: np.ndarray, log_normaliser: float = 0.0) -> Gauss
 
 
 @pytest.mark.parametrize("kind", ["kde", "em"])
-def test_the_density_integrates_to_its_normaliser(kind):
+def test_density_integrates_to_its_normaliser(kind):
     mixture = made(kind, two_clusters(60), log_normaliser=-2.5)
     axis = np.linspace(-12, 12, 241)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -53,7 +53,7 @@ def test_draws_have_the_moments_of_the_density(kind):
     assert_within_errors(products.mean(axis=0), second, error, "second moments")
 
 
-def test_the_density_is_the_sum_of_its_kernels():
+def test_density_is_the_sum_of_its_kernels():
     mixture = expectation_maximisation(two_clusters(), 3, 1.7)
     points = rng(22).normal(size=(50, 2)) * 3
     kernels = [
@@ -65,8 +65,8 @@ def test_the_density_is_the_sum_of_its_kernels():
     )
 
 
-def test_the_density_is_the_same_far_from_the_origin():
-    """Distances come from differences of points, not of their squares."""
+def test_density_is_accurate_far_from_the_origin():
+    """Distances are computed from differences of points, not of their squares."""
     particles = two_clusters(50)
     points = rng(23).normal(size=(20, 2))
     near, far = kernel_density(particles), kernel_density(particles + 1e6)
@@ -75,7 +75,7 @@ def test_the_density_is_the_same_far_from_the_origin():
     )
 
 
-def test_a_kernel_density_is_bandwidth_squared_of_the_covariance_plus_that_of_the_particles():
+def test_kernel_covariance_is_bandwidth_squared_times_particle_covariance():
     particles = two_clusters()
     mixture = kernel_density(particles, bandwidth=0.3)
     assert mixture.n_kernels == len(particles)
@@ -93,12 +93,12 @@ def test_em_finds_two_clusters_with_their_masses():
     np.testing.assert_allclose(mixture.means[order, 0], [[-4, -1], [3, 2]], atol=0.2)
 
 
-def test_of_several_sizes_em_takes_the_one_bic_prefers():
+def test_em_chooses_the_number_of_components_by_bic():
     assert expectation_maximisation(two_clusters(2000), [1, 2, 4, 8]).n_kernels == 2
 
 
 def test_em_does_not_depend_on_units():
-    """The floor of the variances is relative to the particles' own scale."""
+    """The variance floor is relative to the scale of the particles."""
     particles = two_clusters()
     scale = np.array([1e6, 1e-6])
     one, two = (expectation_maximisation(p, 2) for p in (particles, particles * scale))
@@ -129,7 +129,7 @@ def test_expanding_gives_every_image_the_same_mass(folded_mixture):
     assert expanded.log_normaliser == mixture.log_normaliser
 
 
-def test_the_expanded_density_is_invariant_under_the_group(folded_mixture):
+def test_expanded_density_is_invariant_under_the_group(folded_mixture):
     network, mixture = folded_mixture
     expanded = mixture.expand(Symmetry(network))
     phi = rng(25).normal(size=(10, network.n_parameters))
@@ -140,14 +140,14 @@ def test_the_expanded_density_is_invariant_under_the_group(folded_mixture):
         np.testing.assert_allclose(folded, np.tile(folded[0], (8, 1)), rtol=1e-2)
 
 
-def test_expanding_over_no_symmetry_changes_nothing(folded_mixture):
+def test_expanding_without_symmetry_changes_nothing(folded_mixture):
     network, mixture = folded_mixture
     assert mixture.expand(None) is mixture
     assert mixture.expand(Symmetry(network, permute=False, flip=False)) is mixture
 
 
 @pytest.mark.parametrize("size", [0, 13, 20])
-def test_more_components_than_distinct_samples_are_refused(size):
+def test_more_components_than_distinct_samples_raise(size):
     particles = np.repeat(rng(27).normal(size=(12, 2)), 5, axis=0)
     with pytest.raises(ValueError, match=rf"`n_components`={size}.*12 distinct samples; lower it"):
         expectation_maximisation(particles, size)
@@ -163,13 +163,13 @@ def plain(log_weights=0.0, mean=0.0, covariance=None):
 
 
 @pytest.mark.parametrize("covariance", [[[1, 2], [2, 1]], [[1, 0], [0, 0]], [[-1, 0], [0, 1]]])
-def test_a_covariance_that_is_not_positive_definite_is_refused(covariance):
+def test_covariance_that_is_not_positive_definite_raises(covariance):
     with pytest.raises(ValueError, match="positive definite; the smallest eigenvalue"):
         plain(covariance=covariance)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_numbers_that_are_not_finite_are_refused(bad):
+def test_non_finite_values_raise(bad):
     with pytest.raises(ValueError, match="finite"):
         plain(mean=bad)
     with pytest.raises(ValueError, match="finite"):
@@ -184,7 +184,7 @@ def test_numbers_that_are_not_finite_are_refused(bad):
         expectation_maximisation(particles, 2)
 
 
-def test_kernels_of_weight_zero_are_allowed_but_not_all_of_them():
+def test_some_but_not_all_kernels_can_have_zero_weight():
     with_zero = plain(log_weights=[0.0, -np.inf])
     np.testing.assert_allclose(with_zero.log_density(np.ones((1, 2))), plain().log_density([1, 1]))
     assert np.isfinite(with_zero.draws(rng(28), 10)).all()
@@ -194,17 +194,17 @@ def test_kernels_of_weight_zero_are_allowed_but_not_all_of_them():
         plain(log_weights=[-np.inf, -np.inf])
 
 
-def test_shapes_that_do_not_fit_are_refused():
+def test_inconsistent_mixture_shapes_raise():
     with pytest.raises(ValueError, match="shapes do not fit"):
         GaussianMixture(np.zeros((1, 2)), np.zeros((1, 3, 2)), np.eye(2)[None])
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.nan])
-def test_a_bandwidth_that_is_no_width_is_refused(bandwidth):
+def test_invalid_bandwidth_raises(bandwidth):
     with pytest.raises(ValueError, match="`bandwidth` must be a finite number above zero"):
         kernel_density(two_clusters(20), bandwidth=bandwidth)
 
 
-def test_particles_that_do_not_vary_are_refused():
-    with pytest.raises(ValueError, match="do not vary"):
+def test_constant_particles_raise():
+    with pytest.raises(ValueError, match="constant in a coordinate"):
         kernel_density(np.ones((10, 2)))

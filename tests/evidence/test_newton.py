@@ -1,4 +1,4 @@
-"""The multistart Newton ascent: distinct optima, their record, and why it stopped."""
+"""Multistart Newton ascent: distinct optima, history and reason for stopping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HYPERPRIOR = Hyperprior()
 
 
 def two_explanations() -> GaussianMixture:
-    """Either φ₁ or φ₂ explains the data, not both: two optima of α, the first the better one."""
+    """Either φ₁ or φ₂ explains the data: two optima of α, the first one better."""
     means = np.array([[[3.0, 0.0]], [[0.0, 2.0]]])
     covariances = np.array([np.diag([0.01, 0.04]), np.diag([0.04, 0.01])])
     return GaussianMixture(np.log([[0.8], [0.2]]), means, covariances)
@@ -41,7 +41,7 @@ def test_every_optimum_of_a_two_mode_evidence_is_found_and_ranked():
     np.testing.assert_allclose(found[0].log_alpha, axis[list(best)], atol=0.34)
 
 
-def test_an_optimum_carries_its_history_and_its_reason():
+def test_optimum_records_its_history_and_reason():
     start = np.array([-2.0, 6.0])
     optimum = optimise.maximise(start, two_explanations(), BOTH, HYPERPRIOR)
     assert optimum.converged
@@ -60,7 +60,7 @@ def test_an_optimum_carries_its_history_and_its_reason():
     assert np.linalg.eigvalsh(curvature).max() < 0
 
 
-def test_stopping_early_is_said():
+def test_stopping_early_is_reported():
     optimum = optimise.maximise(
         np.array([-8.0, 9.0]), two_explanations(), BOTH, HYPERPRIOR, max_iterations=2
     )
@@ -68,21 +68,21 @@ def test_stopping_early_is_said():
     assert "stopped after 2 iterations; raise `max_iterations`" in optimum.reason
 
 
-def test_a_hundred_nats_uphill_are_climbed_from_both_ends():
+def test_maximise_converges_from_distant_starts():
     for start in (np.full(2, -20.0), np.full(2, 25.0)):
         assert optimise.maximise(start, two_explanations(), BOTH, HYPERPRIOR).converged
 
 
 @pytest.fixture(scope="module")
 def symmetric():
-    """A 1-2-1 net's mixture over all permutations: every optimum comes twice."""
+    """Mixture of a 1-2-1 net over all permutations: every optimum appears twice."""
     network = Network((1, 2, 1))
     particles = np.array([1.0, -2.0, 0.5, 1.0, 3.0, 0.3, 0.5]) + 0.2 * rng(30).normal(size=(80, 7))
     group = Symmetry(network, flip=False)
     return group, particles, expectation_maximisation(particles, 1).expand(group)
 
 
-def test_images_of_one_optimum_are_one_optimum(symmetric):
+def test_symmetric_images_count_as_one_optimum(symmetric):
     group, particles, mixture = symmetric
     ard = np.ones(7, bool)
     base = -np.log(particles.mean(axis=0) ** 2)
@@ -91,7 +91,7 @@ def test_images_of_one_optimum_are_one_optimum(symmetric):
     assert len(optimise.multistart(starts, mixture, ard, HYPERPRIOR, group)) == 1
 
 
-def test_log_alphas_are_compared_up_to_permutation_and_above_six_alike(symmetric):
+def test_log_alpha_is_compared_up_to_permutation_and_capped_at_six(symmetric):
     group, _, _ = symmetric
     ard = np.ones(7, bool)
     a = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0])
@@ -103,7 +103,7 @@ def test_log_alphas_are_compared_up_to_permutation_and_above_six_alike(symmetric
     assert not optimise.same_optimum(np.array([4.0]), np.array([12.0]), np.ones(1, bool), None)
 
 
-def test_starts_are_flat_and_at_the_precisions_of_particles():
+def test_starts_are_zero_and_the_precisions_of_particles():
     particles = rng(31).normal(size=(6, 3))
     ard = np.array([True, False, True])
     starts = optimise.starting_points(rng(32), particles, ard, 9)

@@ -1,4 +1,4 @@
-"""Relevance at the exact posterior, and pruning that leaves predictions as they are."""
+"""Relevance at the exact posterior, and pruning that preserves predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sbnn.priors import LogNormal, Normal
 from sbnn.problems.network import Network, push_forward
 
 
-def test_gamma_of_a_linear_model_is_exact():
+def test_relevance_is_exact_for_a_linear_model():
     problem, mixture = linear()
     log_alpha = np.array([0.5, -0.5, 6.0])
     draws = evidence.posterior(log_alpha, mixture, problem.ard).draws(rng(60), 50)
@@ -24,14 +24,14 @@ def test_gamma_of_a_linear_model_is_exact():
     np.testing.assert_allclose(got, exact, atol=1e-10)
 
 
-def test_gamma_of_a_black_box_comes_from_the_variance_of_its_particles():
+def test_relevance_of_a_black_box_comes_from_particle_variances():
     problem = sbnn.Problem(lambda t: 0.0, ["a", "b"], ard=["a", "b"], black_box=True)
     phi = rng(61).normal(size=(20_000, 2)) * [0.5, 0.01]
     got = relevance.relevance_from_particles(problem, phi, np.array([0.0, np.log(1e4)]))
     np.testing.assert_allclose(got, [0.75, 0.0], atol=0.03)
 
 
-def test_gamma_stays_in_its_interval_for_precisions_of_any_size():
+def test_relevance_stays_between_zero_and_one_for_extreme_precisions():
     x, y = sbnn.datasets.boxcar(n=10)
     problem = sbnn.network_problem(x, y, (2,), noise_std=0.5)
     for log_alpha in (np.full(7, -20.0), np.full(7, 30.0), np.linspace(-20, 30, 7)):
@@ -39,7 +39,7 @@ def test_gamma_stays_in_its_interval_for_precisions_of_any_size():
         assert ((gamma >= 0) & (gamma <= 1)).all()
 
 
-def test_a_neuron_needs_a_way_in_and_a_way_out():
+def test_neuron_needs_relevant_inputs_and_outputs():
     network = Network((2, 3, 1))
     w1 = np.array([[0.9, 0.0], [0.0, 0.0], [0.8, 0.7]])
     gamma = network.flatten([(w1, np.ones(3)), (np.array([[0.5, 1.0, 0.0]]), np.ones(1))])
@@ -55,7 +55,7 @@ def outputs(network, phi, x):
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid", "softplus"])
 @pytest.mark.parametrize("sizes", [(1, 3, 1), (2, 4, 3, 2)])
 def test_dropping_neurons_keeps_every_output(sizes, activation):
-    """One neuron of the first hidden layer without a way in (a constant f(b)), one without out."""
+    """One neuron has no incoming weights (a constant f(b)), another no outgoing weights."""
     network = Network(sizes, activation)
     layers = [
         (w.copy(), b.copy())
@@ -73,8 +73,8 @@ def test_dropping_neurons_keeps_every_output(sizes, activation):
     )
 
 
-def test_neurons_that_others_starve_go_too():
-    """All of the second layer's ways in are cut: it is constant, and the first layer is idle."""
+def test_neurons_left_without_connections_are_dropped_too():
+    """Without weights into the second layer, it is constant and the first has no effect."""
     network = Network((1, 2, 2, 1), "sigmoid")
     layers = [(w.copy(), b.copy()) for w, b in network.unflatten(rng(65).normal(size=(5, 15)))]
     layers[1][0][:] = 0.0
@@ -89,7 +89,7 @@ def test_neurons_that_others_starve_go_too():
 
 
 @pytest.mark.parametrize("sizes", [(1, 3, 1), (2, 3, 2, 2)])
-def test_everything_pruned_leaves_the_output_bias(sizes):
+def test_pruning_everything_leaves_the_output_bias(sizes):
     network = Network(sizes)
     x, y = rng(66).normal(size=(12, sizes[0])), rng(67).normal(size=(12, sizes[-1]))
     problem = sbnn.network_problem(x, y, sizes[1:-1], noise_std=0.3)
@@ -103,13 +103,13 @@ def test_everything_pruned_leaves_the_output_bias(sizes):
     np.testing.assert_allclose(
         predicted, np.broadcast_to(phi[:, None, -sizes[-1] :], predicted.shape), atol=1e-12
     )
-    # ... and even with the bias gone, the answer is zero, not a crash
+    # without the bias too, predictions are zero
     pruned = relevance.prune(problem, phi, np.zeros(network.n_parameters), 0.1)
     np.testing.assert_array_equal(outputs(pruned.network, pruned.small_phi, x), 0.0)
     assert len(pruned.names) == network.n_parameters
 
 
-def test_pruning_names_what_it_removed_and_predicts_the_same():
+def test_pruning_lists_removed_parameters_and_keeps_predictions():
     x, y = sbnn.datasets.boxcar(n=20)
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
     gamma = np.full(10, 0.9)
@@ -125,8 +125,8 @@ def test_pruning_names_what_it_removed_and_predicts_the_same():
     )
 
 
-def test_the_smaller_problem_keeps_the_priors_of_what_is_left():
-    """Hybrid prior, inferred noise: known priors follow their parameters into the small network."""
+def test_smaller_problem_keeps_the_priors_of_remaining_parameters():
+    """Hybrid prior and inferred noise: known priors follow their parameters."""
     x, y = sbnn.datasets.boxcar(n=20)
     known = {"b[2]": Normal(0.0, 0.1), "W[1][3,1]": Normal(1.0, 2.0)}
     problem = sbnn.network_problem(x, y, (3,), priors=known, noise_prior=LogNormal(0.0, 0.5))
@@ -143,7 +143,7 @@ def test_the_smaller_problem_keeps_the_priors_of_what_is_left():
     ]  # fmt: skip
 
 
-def test_nothing_irrelevant_leaves_the_problem_itself():
+def test_pruning_without_irrelevant_parameters_returns_the_same_problem():
     x, y = sbnn.datasets.boxcar(n=20)
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
     pruned = relevance.prune(problem, rng(71).normal(size=(3, 10)), np.ones(10), 0.1)
@@ -151,7 +151,7 @@ def test_nothing_irrelevant_leaves_the_problem_itself():
     assert pruned.problem is problem
 
 
-def test_a_model_that_is_no_network_is_pruned_by_zeros():
+def test_pruning_other_models_sets_parameters_to_zero():
     problem = sbnn.Problem(lambda t: -jnp.sum(t**2), ["a", "b"], ard=["a", "b"])
     pruned = relevance.prune(problem, np.ones((3, 2)), np.array([0.9, 0.01]), 0.1)
     assert pruned.names == ("b",)
@@ -159,7 +159,7 @@ def test_a_model_that_is_no_network_is_pruned_by_zeros():
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0, -0.1, 1.5, np.nan])
-def test_thresholds_outside_zero_and_one_are_refused(threshold):
+def test_threshold_outside_zero_and_one_raises(threshold):
     problem = sbnn.Problem(lambda t: -jnp.sum(t**2), ["a"], ard=["a"])
     with pytest.raises(ValueError, match="`threshold` must lie strictly between 0 and 1; got"):
         relevance.prune(problem, np.ones((3, 1)), np.ones(1), threshold)

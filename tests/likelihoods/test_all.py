@@ -24,7 +24,7 @@ def points(likelihood, *shape):
 
 
 def distribution(likelihood, f, theta):
-    """The same distribution, by SciPy."""
+    """The same distribution from SciPy."""
     varies = len(likelihood.outputs) == 2
     scale = np.exp(f[..., 1] if varies else theta[0])
     if "log_nu_minus_1" not in likelihood.parameters:
@@ -33,7 +33,7 @@ def distribution(likelihood, f, theta):
 
 
 @each
-def test_density_cdf_and_std_are_those_of_scipy(likelihood):
+def test_density_cdf_and_std_match_scipy(likelihood):
     y, f, theta = points(likelihood, 9)
     truth = distribution(likelihood, f, theta)
     np.testing.assert_allclose(likelihood.log_density(y, f, theta), truth.logpdf(y), rtol=1e-10)
@@ -42,7 +42,7 @@ def test_density_cdf_and_std_are_those_of_scipy(likelihood):
 
 
 @each
-def test_the_density_is_the_same_in_jax(likelihood):
+def test_density_is_the_same_in_jax(likelihood):
     y, f, theta = points(likelihood, 9)
     with jax.enable_x64(True):
         found = likelihood.log_density(jnp.asarray(y), jnp.asarray(f), jnp.asarray(theta))
@@ -50,14 +50,14 @@ def test_the_density_is_the_same_in_jax(likelihood):
 
 
 @each
-def test_the_score_is_the_gradient(likelihood):
+def test_score_is_the_gradient(likelihood):
     y, f, theta = points(likelihood, 9)
     expected = Likelihood.score(likelihood, y, f, theta)
     np.testing.assert_allclose(likelihood.score(y, f, theta), expected, rtol=1e-10, atol=1e-12)
 
 
 @each
-def test_the_information_is_the_mean_square_of_the_score(likelihood):
+def test_information_is_the_mean_squared_score(likelihood):
     """E[score²] by quadrature over the quantiles of y, to 1e-6."""
     _, f, theta = points(likelihood, 3)
     nodes, weights = np.polynomial.legendre.leggauss(4000)
@@ -69,8 +69,8 @@ def test_the_information_is_the_mean_square_of_the_score(likelihood):
 
 
 @each
-def test_misfit_and_normaliser_make_the_log_likelihood(likelihood):
-    """In the layout of the Laplace engine: targets, observations, outputs."""
+def test_misfit_and_normaliser_sum_to_the_negative_log_likelihood(likelihood):
+    """In the Laplace engine's layout: targets, observations, outputs."""
     y, f, _ = points(likelihood, 2, 7)
     theta = 1.0 + 0.1 * rng(211).normal(size=(2, len(likelihood.parameters)))
     value = likelihood.misfit(y, f, theta[:, None]) + likelihood.normaliser(theta, 7)
@@ -89,7 +89,7 @@ def test_draws_follow_the_distribution(likelihood):
 
 
 @each
-def test_the_update_finds_the_parameters_of_simulated_data(likelihood):
+def test_update_recovers_the_parameters_of_simulated_data(likelihood):
     if not likelihood.parameters:
         return
     _, f, theta = points(likelihood, 1)

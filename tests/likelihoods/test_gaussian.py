@@ -21,7 +21,7 @@ def case():
     return r.normal(size=(7, 2)), r.normal(size=(7, 2, 1)), r.normal(size=(2, 1))
 
 
-def test_log_density_is_that_of_the_normal_distribution(case):
+def test_log_density_matches_the_normal_distribution(case):
     y, f, theta = case
     truth = stats.norm.logpdf(y, f[..., 0], np.exp(theta[:, 0]))
     np.testing.assert_allclose(LIKELIHOOD.log_density(y, f, theta), truth, rtol=1e-12)
@@ -30,8 +30,8 @@ def test_log_density_is_that_of_the_normal_distribution(case):
     np.testing.assert_allclose(LIKELIHOOD.log_likelihood(y, f, by_row), truth.sum(), rtol=1e-12)
 
 
-def test_misfit_and_normaliser_make_the_log_likelihood(case):
-    """In the layout of the Laplace engine: targets first, then observations."""
+def test_misfit_and_normaliser_sum_to_the_negative_log_likelihood(case):
+    """In the Laplace engine's layout: targets first, then observations."""
     y, f, theta = case
     y_t, f_t = y.T, f.transpose(1, 0, 2)
     value = -LIKELIHOOD.misfit(y_t, f_t, theta[:, None]) - LIKELIHOOD.normaliser(theta, 7)
@@ -48,8 +48,8 @@ def test_score_is_the_gradient(case):
     )
 
 
-def test_information_is_the_mean_square_of_the_score(case):
-    """log p is quadratic in y: with residuals ±σ the mean square is exact."""
+def test_information_is_the_mean_squared_score(case):
+    """log p is quadratic in y, so residuals ±σ give the exact mean square."""
     _, f, theta = case
     sigma = np.exp(theta[:, 0])
     squares = [LIKELIHOOD.score(f[..., 0] + s * sigma, f, theta) ** 2 for s in (-1, 1)]
@@ -63,7 +63,7 @@ def test_parameter_information_is_the_mean_curvature_in_log_sigma():
     np.testing.assert_allclose(LIKELIHOOD.parameter_information(y, f, theta), general, rtol=1e-10)
 
 
-def test_sums_by_rows_are_the_log_likelihood(case):
+def test_sum_over_rows_is_the_log_likelihood(case):
     y, f, theta = case
     n_draws = 3
     thetas = np.repeat(theta[:, None], n_draws, axis=1)
@@ -76,8 +76,8 @@ def test_sums_by_rows_are_the_log_likelihood(case):
     np.testing.assert_allclose(found, LIKELIHOOD.log_likelihood(y, f, theta), rtol=1e-12)
 
 
-def test_update_is_the_maximum_of_the_expected_log_density_with_mackay_s_fixed_point():
-    """EM and MacKay's update move differently and rest at the same σ."""
+def test_update_converges_to_mackays_fixed_point():
+    """EM and MacKay's update take different steps to the same σ."""
     r = rng(201)
     f = r.normal(size=(30, 1))
     y = f[:, 0] + 0.3 * r.normal(size=30)
@@ -98,7 +98,7 @@ def test_draws_have_the_stated_mean_and_standard_deviation():
     np.testing.assert_allclose(LIKELIHOOD.std(f, theta), 0.4)
 
 
-def test_prediction_by_quadrature_agrees_with_the_closed_form():
+def test_quadrature_predictions_agree_with_the_closed_form():
     """The default of `Likelihood.predictive` against the normal mixture."""
     r = rng(203)
     weights = r.dirichlet(np.ones(3), size=5).T

@@ -1,4 +1,4 @@
-"""Model choice: the table, its Bayes factors, and what does not compare."""
+"""Model comparison: the table, Bayes factors, and results that cannot be compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def made(log_evidence: float, error: float = 0.1, y=Y, problem=None, method="sta
     )  # fmt: skip
 
 
-def test_the_table_is_sorted_and_carries_bayes_factors():
+def test_table_is_sorted_and_has_bayes_factors():
     table = sbnn.compare({"poor": made(-12.0, 0.3), "good": made(-10.0, 0.4), "mid": made(-11.0)})
     assert list(table.index) == ["good", "mid", "poor"]
     np.testing.assert_array_equal(table["log_evidence"], [-10.0, -11.0, -12.0])
@@ -41,27 +41,27 @@ def test_results_without_names_are_named_by_their_method():
     assert list(table.index) == ["standard 1", "standard 2", "nsbl"]
 
 
-def test_models_of_different_size_compare_on_the_same_data():
+def test_models_of_different_size_can_be_compared():
     wider = sbnn.network_problem(X, Y, (3,), noise_std=0.5)
     assert len(sbnn.compare([made(-1.0), made(-2.0, problem=wider)])) == 2
 
 
-def test_different_data_are_refused():
+def test_different_data_raise():
     with pytest.raises(ValueError, match=r"different data.*same X and y"):
         sbnn.compare([made(-1.0), made(-2.0, y=Y + 1e-9)])
 
 
-def test_too_few_results_are_refused():
+def test_too_few_results_raise():
     with pytest.raises(ValueError, match="at least two results to compare; got 1"):
         sbnn.compare([made(-1.0)])
     with pytest.raises(ValueError, match="got 0"):
         sbnn.compare([])
 
 
-@pytest.mark.parametrize("foreign", ["a string", 3.0, None, {"log_evidence": -3.0}])
-def test_foreign_objects_are_refused(foreign):
-    with pytest.raises(TypeError, match=f"takes sbnn results; got {type(foreign).__name__}"):
-        sbnn.compare([made(-1.0), foreign])
+@pytest.mark.parametrize("other", ["a string", 3.0, None, {"log_evidence": -3.0}])
+def test_other_objects_raise(other):
+    with pytest.raises(TypeError, match=f"takes sbnn results; got {type(other).__name__}"):
+        sbnn.compare([made(-1.0), other])
 
 
 def own_problem(data):
@@ -75,7 +75,7 @@ def own_problem(data):
     )
 
 
-def test_problems_of_a_users_own_compare_by_the_data_they_are_given():
+def test_custom_problems_are_compared_by_their_data():
     same = [made(v, problem=own_problem(np.ones(1))) for v in (-1.0, -2.0)]
     assert len(sbnn.compare(same)) == 2
     with pytest.raises(ValueError, match="different data"):

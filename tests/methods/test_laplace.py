@@ -29,7 +29,7 @@ def study_net(**options):
 
 
 def mode_at(problem, log_alpha, start):
-    """The mode at fixed precisions, its evidence and its Gaussian."""
+    """The mode at fixed precisions and its Gaussian posterior."""
     with jax.enable_x64(True):
         model = model_of(problem, HYPERPRIOR)
         full = np.zeros(problem.n_parameters)
@@ -38,8 +38,8 @@ def mode_at(problem, log_alpha, start):
         return mode, GaussianPosterior.of(problem, model, mode)
 
 
-def test_the_evidence_of_a_linear_model_is_exact():
-    """N(y | 0, σ²I + XA⁻¹Xᵀ), the mode its posterior mean."""
+def test_log_evidence_is_exact_for_a_linear_model():
+    """N(y | 0, σ²I + XA⁻¹Xᵀ); the mode is the posterior mean."""
     problem, mixture = linear()
     log_alpha = np.array([0.3, -0.5, 2.0])
     mode, gaussian = mode_at(problem, log_alpha, rng(40).normal(size=3))
@@ -55,8 +55,8 @@ def test_the_evidence_of_a_linear_model_is_exact():
 
 
 @pytest.mark.parametrize("as_network", [True, False])
-def test_the_evidence_of_a_linear_regression_with_a_known_prior_is_exact(as_network):
-    """b ~ N(0.2, 0.1²) known, W ~ N(0, 1/α): as a network, and as a model of one's own."""
+def test_log_evidence_is_exact_for_linear_regression_with_a_known_prior(as_network):
+    """b ~ N(0.2, 0.1²) known, W ~ N(0, 1/α): as a network and as a user's model."""
     r = rng(41)
     x = r.normal(size=(20, 2))
     y = x @ [1.0, 0.0] + 0.3 + 0.2 * r.normal(size=20)
@@ -75,7 +75,7 @@ def test_the_evidence_of_a_linear_regression_with_a_known_prior_is_exact(as_netw
     np.testing.assert_allclose(mode.log_evidence, truth, rtol=1e-9)
 
 
-def test_noise_known_row_by_row_weighs_the_rows():
+def test_known_noise_per_row_weights_the_rows():
     """N(y | 0, diag σ² + XA⁻¹Xᵀ)."""
     r = rng(45)
     x, sigma = r.normal(size=(20, 2)), r.uniform(0.1, 0.5, size=20)
@@ -88,7 +88,7 @@ def test_noise_known_row_by_row_weighs_the_rows():
 
 
 def test_inferred_noise_maximises_the_evidence():
-    """At the answer, the evidence is lower for any other σ."""
+    """Against a scalar optimiser of the exact evidence."""
     r = rng(46)
     x = r.normal(size=(30, 3))
     y = x @ [1.0, -1.0, 0.5] + 0.3 * r.normal(size=30)
@@ -115,10 +115,10 @@ def is_the_sparse_optimum(result) -> bool:
 
 @pytest.mark.parametrize("key", keys(3))
 def test_laplace_nsbl_finds_the_sparse_optimum_of_the_study(key):
-    """−46.75 with one neuron off; the dense optima are at −48.1 … −48.5."""
+    """−46.75 with one neuron pruned; the dense optima are at −48.1 … −48.5."""
     result = sbnn.laplace_nsbl(study_net(), key=key, n_starts=4, n_particles=200)
     assert is_the_sparse_optimum(result), result
-    assert result.log_evidence < -46.5  # no better one is known: more would be a wrong evidence
+    assert result.log_evidence < -46.5  # no better optimum is known: a higher value would be wrong
     assert len(result.prune().neurons) == 1
     assert result.converged
 
@@ -130,10 +130,10 @@ def test_laplace_nsbl_finds_the_sparse_optimum_for_nine_of_ten_keys():
     assert sum(is_the_sparse_optimum(r) for r in results) >= 9
 
 
-def test_a_model_that_is_no_network_works_too():
+def test_laplace_nsbl_is_exact_for_a_linear_jax_model():
     problem, mixture = linear()
     result = sbnn.laplace_nsbl(problem, key=keys(1)[0], n_starts=3, n_particles=4000)
-    # With α₃ = ∞ the best of the others, by a general optimiser.
+    # With α₃ = ∞, the optimum over the others from a general optimiser.
     loss = lambda a: -evidence.log_evidence(np.r_[a, 60.0], mixture, problem.ard)
     best = minimize(loss, np.zeros(2), tol=1e-10)
     assert np.isclose(result.log_evidence, -best.fun, atol=0.01)
@@ -147,12 +147,12 @@ def test_a_model_that_is_no_network_works_too():
     assert (np.abs(result.phi.mean(axis=0) - at.means[0, 0]) < 5 * error + 1e-9).all()
 
 
-def test_plain_laplace_learns_nothing_and_says_what_is_free():
+def test_laplace_learns_no_relevance_and_reports_free_directions():
     problem = sbnn.Problem(lambda t: -0.5 * (t[0] - 1.0) ** 2, ["a", "b"], ard=["a", "b"])
     result = laplace_methods.laplace(problem, key=keys(1)[0], n_starts=2, n_particles=2000)
     assert result.relevance is None
     assert FreeDirections(1) in result.messages
-    # The free one keeps its prior, N(0, 40²/12); the box of ±20 has variance 40²/12 too.
+    # The free parameter keeps its prior N(0, 40²/12), with the variance of the box ±20.
     np.testing.assert_allclose(result.phi[:, 1].std(), 40 / np.sqrt(12), rtol=0.1)
     exact = norm.logpdf(1.0, 0.0, np.sqrt(1 + 40**2 / 12)) + 0.5 * np.log(2 * np.pi)
     np.testing.assert_allclose(result.log_evidence, exact, rtol=1e-8)
@@ -160,7 +160,7 @@ def test_plain_laplace_learns_nothing_and_says_what_is_free():
         result.prune()
 
 
-def test_the_box_becomes_the_gaussian_of_its_variance():
+def test_box_prior_becomes_a_gaussian_of_the_same_variance():
     problem = sbnn.Problem(
         lambda t: -jnp.sum(t**2), ["a", "b"], {"a": Uniform(-3.0, 3.0)}, ard=["a", "b"], bound=6.0
     )
@@ -168,23 +168,23 @@ def test_the_box_becomes_the_gaussian_of_its_variance():
 
 
 @pytest.mark.parametrize("method", [laplace_methods.laplace, laplace_methods.laplace_nsbl])
-def test_a_black_box_is_refused_with_a_remedy(method):
+def test_black_box_raises_with_a_remedy(method):
     problem = sbnn.Problem(lambda t: -float(np.sum(t**2)), ["a"], ard=["a"], black_box=True)
     with pytest.raises(ValueError, match=r"needs gradients.*black box.*jax\.numpy.*sbnn\.nsbl"):
         method(problem)
 
 
-def test_a_start_without_likelihood_is_refused():
+def test_starts_without_finite_likelihood_raise():
     problem = sbnn.Problem(lambda t: -jnp.inf * jnp.sum(t**2 + 1), ["a"], ard=["a"])
     with pytest.raises(ValueError, match="No start had a finite log-likelihood"):
         sbnn.laplace_nsbl(problem, n_starts=2)
 
 
-def test_a_parameter_that_nothing_holds_is_refused():
+def test_undetermined_parameter_raises():
     problem = sbnn.Problem(lambda t: -0.5 * t[0] ** 2, ["a", "b"], {"b": Uniform(-1, 1)}, ard=["a"])
-    with pytest.raises(ValueError, match="singular; a parameter without ARD"):
+    with pytest.raises(ValueError, match="singular: a parameter without ARD"):
         sbnn.laplace_nsbl(problem, n_starts=1)
 
 
-def test_a_pruned_precision_rests_where_the_study_has_it():
+def test_resting_log_alpha_matches_the_study():
     assert resting_log_alpha(Hyperprior(rate=np.exp(-25.0))) == pytest.approx(12.1534, abs=1e-4)

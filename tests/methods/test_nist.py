@@ -1,4 +1,4 @@
-"""Nonlinear regression against NIST's certificates (StRD); the other sets: benchmarks/nist.py."""
+"""Nonlinear regression against NIST's certified values (StRD); more sets in benchmarks/nist.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import sbnn
 
-# Misra1a: volume against pressure, y = b1 (1 − exp(−b2 x)); lower level of difficulty.
+# Misra1a: volume against pressure, y = b1 (1 − exp(−b2 x)), lower level of difficulty.
 Y = [
     10.07,
     14.73,
@@ -48,14 +48,14 @@ RESIDUAL = 1.0187876330e-1
 
 
 @pytest.mark.parametrize("start", [[500.0, 0.0001], [250.0, 0.0005]])
-def test_modes_and_standard_deviations_are_the_certified_ones(start):
+def test_modes_and_standard_deviations_match_the_certified_values(start):
     theta, std, sigma = nist.fit(nist.MODELS["Misra1a"], np.array(X), np.array(Y), start)
     np.testing.assert_allclose(theta, PARAMETERS, rtol=1e-9)
     np.testing.assert_allclose(std, STANDARD_DEVIATIONS, rtol=1e-8)
     np.testing.assert_allclose(sigma, RESIDUAL, rtol=1e-9)
 
 
-def test_the_file_format_is_read(tmp_path):
+def test_nist_file_format_is_read(tmp_path):
     rows = "\n".join(f"      {y}E0      {x}E0" for y, x in zip(Y, X))
     path = tmp_path / "Misra1a.dat"
     path.write_text(
@@ -76,7 +76,7 @@ def wave(theta):
     return jnp.stack([theta[0] * jnp.sin(theta[1] * t), theta[2] * t], axis=1)
 
 
-def test_a_bad_start_is_refused():
+def test_start_of_the_wrong_length_raises():
     problem = sbnn.Problem.from_model(
         wave, np.eye(12, 2), names=["a", "b", "c"], ard=["a", "b", "c"]
     )

@@ -1,4 +1,4 @@
-"""NSBL end to end and the methods side by side: the study, hybrid priors, physics, black boxes."""
+"""NSBL end to end: the study, hybrid priors, a physics model, black boxes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def study_net(**options):
 
 @pytest.fixture(scope="module")
 def study():
-    """The one NSBL run on the study's network that the default tests look at."""
+    """The NSBL run on the study's network shared by the default tests."""
     return sbnn.nsbl(study_net(), key=keys(1)[0], n_particles=500, n_starts=6)
 
 
-def test_nsbl_on_the_study_is_verified_and_near_the_best(study):
+def test_nsbl_on_the_study_is_verified_and_near_the_optimum(study):
     assert study.verified
     assert abs(study.evidence_gap) <= 1.0
     assert abs(study.log_evidence - BEST) <= 1.5
@@ -41,7 +41,7 @@ def test_nsbl_on_the_study_is_verified_and_near_the_best(study):
     assert np.isclose(study.optima["share"].sum(), 1.0)
 
 
-def test_nsbl_on_the_study_finds_one_neuron_irrelevant_and_prunes_it(study):
+def test_nsbl_on_the_study_prunes_one_neuron(study):
     assert (study.neuron_relevance()[0] < 0.1).sum() == 1
     pruned = study.prune()
     assert len(pruned.neurons) == 1
@@ -56,7 +56,7 @@ def test_nsbl_on_the_study_finds_one_neuron_irrelevant_and_prunes_it(study):
     np.testing.assert_allclose(small, full, rtol=0, atol=1e-12)
 
 
-def test_nsbl_keeps_the_history_of_its_steps(study):
+def test_nsbl_records_its_history(study):
     newton = study.history["newton"]["objective"]
     assert (np.diff(newton) >= -1e-9).all()
     assert len(study.details.newton_log_alpha) == len(newton)
@@ -69,13 +69,13 @@ def test_nsbl_keeps_the_history_of_its_steps(study):
     )
 
 
-def test_nsbl_predicts_surely_where_the_data_end(study):
+def test_nsbl_predictions_are_narrow_outside_the_data(study):
     """Standard Bayes is ten times wider there."""
     band = np.diff(np.quantile(study.push_forward([[-6.0], [6.0]]), [0.025, 0.975], axis=0), axis=0)
     assert (band < 1.5).all()
 
 
-def test_an_nsbl_result_is_saved_and_loaded_bit_by_bit(study, tmp_path):
+def test_nsbl_result_is_saved_and_loaded_exactly(study, tmp_path):
     study.save(tmp_path / "study.nc")
     again = sbnn.load(tmp_path / "study.nc")
     assert again.equals(study)
@@ -91,13 +91,13 @@ def test_an_nsbl_result_is_saved_and_loaded_bit_by_bit(study, tmp_path):
 
 
 SIGMA = 0.1
-# The data resolve the spurious coefficients to a precision of 1e3; the default rate e⁻¹⁰ stops α
-# at 2e4, too soon to call them irrelevant at γ < 0.1 (it rests at γ ≈ √(2rΛ)).
+# The data resolve the spurious coefficients to a precision of 1e3. The default rate e⁻¹⁰ caps α at
+# 2e4, too low for γ < 0.1 (the stationary value is γ ≈ √(2rΛ)).
 FINE = Hyperprior(rate=1e-11)
 
 
 def michaelis_menten(theta, data):
-    """Vₘ x / (Kₘ + x), and two terms that are not there: a leak and an oscillation."""
+    """Vₘ x / (Kₘ + x) and two spurious terms: a leak and an oscillation."""
     x, y = data
     rate, constant, leak, wave = theta
     model = rate * x / (jnp.abs(constant) + x) + leak * x + wave * jnp.sin(3 * x)
@@ -122,7 +122,7 @@ def enzyme_result(enzyme):
     return run_enzyme(enzyme)
 
 
-def test_a_physics_model_is_sparsified_to_its_two_true_terms(enzyme_result):
+def test_nsbl_keeps_only_the_true_terms_of_a_physics_model(enzyme_result):
     assert enzyme_result.verified
     pruned = enzyme_result.prune()
     assert pruned.names == ("leak", "wave")
@@ -132,27 +132,27 @@ def test_a_physics_model_is_sparsified_to_its_two_true_terms(enzyme_result):
     np.testing.assert_array_equal(pruned.phi[:, 2:], 0.0)
 
 
-def test_laplace_nsbl_keeps_the_true_terms_of_the_physics_model(enzyme):
-    """It gives up no evidence for sparsity: a spurious term that noise favours may stay."""
+def test_laplace_nsbl_keeps_the_true_terms_of_a_physics_model(enzyme):
+    """It trades no evidence for sparsity, so a spurious term favoured by noise may stay."""
     result = sbnn.laplace_nsbl(enzyme, key=keys(1)[0], n_starts=4, n_particles=100, hyperprior=FINE)
     assert "leak" in result.prune().names
     assert (result.relevance[:2] > 0.9).all()
     assert result.relevance[3] < 0.6
 
 
-def test_without_averaging_draws_are_those_at_the_optimum(enzyme_result):
+def test_draws_without_averaging_are_those_at_the_optimum(enzyme_result):
     np.testing.assert_array_equal(enzyme_result.draws(), enzyme_result.details.best_phi)
     assert enzyme_result.details.log_alpha_draws is None
 
 
-def test_the_same_key_gives_the_same_answer(enzyme, enzyme_result):
+def test_same_key_gives_the_same_result(enzyme, enzyme_result):
     again = run_enzyme(enzyme)
     np.testing.assert_array_equal(again.phi, enzyme_result.phi)
     assert again.log_evidence == enzyme_result.log_evidence
 
 
-def test_a_result_that_does_not_hold_says_so(enzyme):
-    """A tolerance that nothing meets: marked, a warning, and part of the messages."""
+def test_unverified_result_warns(enzyme):
+    """With a tolerance that cannot be met: a flag, a warning and a message."""
     with pytest.warns(ConvergenceWarning, match="Not verified.*Raise `n_particles`"):
         result = run_enzyme(enzyme, tolerance=1e-9)
     assert result.verified is False
@@ -163,32 +163,31 @@ def test_a_result_that_does_not_hold_says_so(enzyme):
     assert "verified=False" in repr(result)
 
 
-def refused(error, match, problem=None, **options):
+def assert_raises(error, match, problem=None, **options):
     with pytest.raises(error, match=match):
         sbnn.nsbl(problem if problem is not None else study_net(), **options)
 
 
-def test_bad_input_is_refused_before_anything_runs(monkeypatch):
+def test_invalid_input_raises_before_sampling(monkeypatch):
     monkeypatch.setattr("sbnn.methods._nsbl.sample_posterior", None)  # sampling would crash
-    refused(
-        ValueError, "has none; name some in `ard`", study_net(priors={"W": Normal(), "b": Normal()})
-    )
-    refused(TypeError, "must be an sbnn.Problem", [1.0])
-    refused(ValueError, "'kde', 'em' or a GaussianMixture; got 'kmeans'", mixture="kmeans")
+    known = study_net(priors={"W": Normal(), "b": Normal()})
+    assert_raises(ValueError, "has none; name some in `ard`", known)
+    assert_raises(TypeError, "must be an sbnn.Problem", [1.0])
+    assert_raises(ValueError, "'kde', 'em' or a GaussianMixture; got 'kmeans'", mixture="kmeans")
     flat = GaussianMixture(np.zeros((1, 1)), np.zeros((1, 1, 4)), np.eye(4)[None])
-    refused(ValueError, "4 dimensions.*10 parameters", mixture=flat)
-    refused(ValueError, "n_particles", n_particles=1)
-    refused(ValueError, "`n_starts` must be at least 1", n_starts=0)
-    refused(ValueError, "`tolerance` must be above zero", tolerance=0.0)
-    refused(ValueError, "`sparsify` must not be negative", sparsify=-1.0)
+    assert_raises(ValueError, "4 dimensions.*10 parameters", mixture=flat)
+    assert_raises(ValueError, "n_particles", n_particles=1)
+    assert_raises(ValueError, "`n_starts` must be at least 1", n_starts=0)
+    assert_raises(ValueError, "`tolerance` must be above zero", tolerance=0.0)
+    assert_raises(ValueError, "`sparsify` must not be negative", sparsify=-1.0)
 
 
-def test_hierarchical_without_ard_is_refused():
+def test_hierarchical_without_ard_raises():
     with pytest.raises(ValueError, match=r"use sbnn\.standard"):
         sbnn.hierarchical(study_net(priors={"W": Normal(), "b": Normal()}))
 
 
-def test_a_likelihood_of_zero_everywhere_is_refused():
+def test_likelihood_that_is_zero_everywhere_raises():
     problem = sbnn.Problem(lambda t: -jnp.inf * (1 + jnp.sum(t**2)), ["a", "b"], ard=["a", "b"])
     with pytest.raises(ValueError, match="log-likelihood"):
         sbnn.nsbl(problem, n_particles=100)
@@ -211,7 +210,7 @@ def check_hybrid(result):
 
 
 @pytest.mark.parametrize("method", ["laplace", "laplace_nsbl"])
-def test_a_hybrid_prior_runs_through_laplace(method):
+def test_laplace_methods_accept_a_hybrid_prior(method):
     check_hybrid(
         getattr(sbnn, method)(study_net(priors=HYBRID), key=keys(1)[0], n_starts=3, n_particles=300)
     )
@@ -219,7 +218,7 @@ def test_a_hybrid_prior_runs_through_laplace(method):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["standard", "nsbl", "hierarchical"])
-def test_a_hybrid_prior_runs_through_sampling(method):
+def test_sampling_methods_accept_a_hybrid_prior(method):
     result = getattr(sbnn, method)(study_net(priors=HYBRID), key=keys(1)[0], n_particles=500)
     check_hybrid(result)
     if method == "nsbl":
@@ -234,11 +233,11 @@ def plain_numpy(theta):
 
 
 @pytest.mark.parametrize("method", ["standard", "nsbl", "hierarchical"])
-def test_a_black_box_runs_without_gradients(method):
+def test_sampling_methods_run_on_a_black_box(method):
     problem = sbnn.Problem(
         plain_numpy, ["slope", "bend"], ard=["slope", "bend"], bound=3.0, black_box=True
     )
-    # Without gradients γ is one minus a ratio of variances: its error is √(2/N), here 0.06.
+    # Without gradients γ is one minus a ratio of variances, with error √(2/N), here 0.06.
     n_particles = 500 if method == "nsbl" else 60
     options = {"n_starts": 2, "average": False} if method == "nsbl" else {"max_moves": 40}
     with warnings.catch_warnings():
@@ -252,7 +251,7 @@ def test_a_black_box_runs_without_gradients(method):
 
 @pytest.fixture(scope="module")
 def failing_mixture():
-    """Plain EM with K = 20 on the particles of standard Bayes: the study's own recipe."""
+    """EM with K = 20 on the particles of standard Bayes, as in the study."""
     problem = study_net()
     base = sbnn.standard(problem, key=keys(1)[0])
     normaliser = base.log_evidence + problem.log_box_volume()
@@ -260,8 +259,8 @@ def failing_mixture():
 
 
 @pytest.mark.slow
-def test_the_unverified_route_fails_by_hundreds_of_nats(failing_mixture):
-    """Negative control: a surrogate's optimum believed as it is."""
+def test_unverified_surrogate_optimum_is_wrong_by_many_nats(failing_mixture):
+    """Negative control: the surrogate's optimum without verification."""
     problem, phi, mixture = failing_mixture
     found = surrogate_optima(problem, phi, mixture, Hyperprior(), np.random.default_rng(0), 12)[0]
     exact = exact_evidence(problem, found.log_alpha, keys(1)[0], move="hmc", max_moves=40)
@@ -285,7 +284,7 @@ def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
     assert (result.neuron_relevance()[0] < 0.1).sum() == 1
 
 
-def test_a_stuck_first_run_is_a_warning_at_the_line_of_the_caller(enzyme, monkeypatch):
+def test_stuck_first_run_warns_at_the_callers_line(enzyme, monkeypatch):
     monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="an optimum may have been missed") as caught:
         result = run_enzyme(enzyme)

@@ -1,4 +1,4 @@
-"""Modes: every one of the small net's eight is found, listed as one orbit, with equal mass."""
+"""Modes: all eight of the small net are found as one orbit with equal masses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def orbits(small_result):
     return small_result.modes()
 
 
-def test_the_small_net_has_one_orbit_of_eight_modes(orbits, small_net):
+def test_small_net_has_one_orbit_of_eight_modes(orbits, small_net):
     assert len(orbits) == 1
     images = orbits[0].images
     assert images.shape == (8, 7)
@@ -30,12 +30,12 @@ def test_the_small_net_has_one_orbit_of_eight_modes(orbits, small_net):
     assert orbits[0].log_posterior == pytest.approx(values[0] - 7 * np.log(20), rel=1e-9)
 
 
-def test_each_of_the_eight_modes_holds_an_eighth(orbits, small_result):
+def test_the_eight_modes_have_equal_mass(orbits, small_result):
     assert orbits[0].masses.sum() == pytest.approx(1.0)
     assert_shares(len(small_result.phi) * orbits[0].masses, np.full(8, 1 / 8), "masses of modes")
 
 
-def test_no_draw_beats_the_mode(orbits, small_result):
+def test_no_draw_has_higher_posterior_than_the_mode(orbits, small_result):
     log_prior = -7 * np.log(20)
     assert orbits[0].log_posterior >= (small_result.log_likelihood + log_prior).max()
 
@@ -47,7 +47,7 @@ def two_peaks(theta):
     )
 
 
-def test_without_a_symmetry_each_mode_is_an_orbit_of_its_own():
+def test_modes_without_symmetry_are_separate_orbits():
     problem = sbnn.Problem(two_peaks, ["a", "b"], {"a": Uniform(-9, 9), "b": Uniform(-9, 9)})
     result = sbnn.standard(problem, key=keys(1)[0], n_particles=1000)
     orbits = result.modes(n_starts=200)
@@ -58,13 +58,13 @@ def test_without_a_symmetry_each_mode_is_an_orbit_of_its_own():
     assert sum(orbit.masses.sum() for orbit in orbits) == pytest.approx(1.0)
 
 
-def test_a_mode_on_the_edge_of_its_box_is_kept():
+def test_mode_at_the_edge_of_its_box_is_kept():
     problem = sbnn.Problem(lambda t: 3.0 * t[0], ["a"], {"a": Uniform(-1.0, 1.0)})
     orbits = sbnn.standard(problem, key=keys(1)[0], n_particles=500).modes()
     assert orbits[0].phi[0] == pytest.approx(1.0)
 
 
-def test_a_black_box_has_no_modes_to_climb_to():
+def test_modes_of_a_black_box_raise():
     def log_likelihood(theta):
         return -0.5 * float(theta[0]) ** 2 / 0.1**2
 
@@ -75,6 +75,6 @@ def test_a_black_box_has_no_modes_to_climb_to():
         result.modes(n_starts=3)
 
 
-def test_a_mode_that_is_its_own_image_is_listed_once():
+def test_mode_that_equals_its_image_is_listed_once():
     points = np.array([[1.0, 0.0], [1.0, 1e-9], [-1.0, 0.0]])
     assert len(_distinct(points)) == 2

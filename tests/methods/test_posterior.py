@@ -1,4 +1,4 @@
-"""The Posterior that results and fitted estimators offer to reports."""
+"""The `Posterior` of results and fitted estimators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def posterior(request, small_result, estimator):
     return small_result.posterior() if request.param == "draws" else estimator.posterior_
 
 
-def test_posterior_of_a_result_predicts_as_the_result_does(small_result):
+def test_posterior_and_result_give_the_same_predictions(small_result):
     posterior = small_result.posterior()
     assert posterior.sampled
     predictive = posterior.predictive(X_T)
@@ -33,7 +33,7 @@ def test_posterior_of_a_result_predicts_as_the_result_does(small_result):
     np.testing.assert_allclose(predictive.std()[:, 0], std)
 
 
-def test_function_draws_have_the_moments_of_the_predictive_without_noise(posterior):
+def test_function_draws_have_the_moments_of_the_noise_free_predictive(posterior):
     x_t = X_T[:, :1]  # one point: joint draws and the mixture then agree exactly
     function = posterior.predictive(x_t, noise=False)
     n = 20_000

@@ -1,4 +1,4 @@
-"""The registry of methods: complete, and each entry leads to its function."""
+"""The registry of methods is complete, and each entry loads its function."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING, colour_of, t
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_leads_to_the_public_function_of_its_name(name):
+def test_method_loads_the_public_function_of_its_name(name):
     assert METHODS[name].load() is getattr(sbnn, name)
 
 
-def test_methods_are_told_apart():
+def test_methods_have_distinct_titles_colours_and_summaries():
     assert set(METHODS) == {"standard", "nsbl", "hierarchical", "laplace", "laplace_nsbl"}
     assert set(SAMPLING) == {"standard", "nsbl", "hierarchical"}
     for attribute in ("title", "colour", "summary"):
@@ -28,7 +28,7 @@ def test_methods_are_told_apart():
     assert colour_of("another") == colour_of("nsbl")
 
 
-def test_the_registry_imports_no_method():
+def test_registry_does_not_import_jax():
     code = "import sys, sbnn.methods.registry; print('jax' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

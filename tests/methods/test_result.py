@@ -1,4 +1,4 @@
-"""Results: predictions, tables, the ArviZ tree; saved and loaded bit by bit; bad files refused."""
+"""Results: predictions, tables, the ArviZ tree, saving and loading, invalid files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def saved(small_result, tmp_path):
 # Predictions.
 
 
-def test_predictive_draws_are_the_push_forward_with_noise(small_result):
+def test_predictive_draws_are_the_push_forward_plus_noise(small_result):
     push, full = small_result.push_forward(X_NEW, 1000), small_result.predictive(X_NEW, 1000)
     assert push.shape == full.shape == (1000, 7)
     noise = (full - push) / 0.5
@@ -42,7 +42,7 @@ def test_predictive_draws_are_the_push_forward_with_noise(small_result):
     assert_within_errors((noise**2).mean(axis=0), 1.0, np.sqrt(2 / 1000), "noise variance")
 
 
-def test_predict_is_the_mean_and_spread_of_new_observations(small_result):
+def test_predict_returns_mean_and_std_of_new_observations(small_result):
     mean, std = small_result.predict(X_NEW)
     push = small_result.push_forward(X_NEW, len(small_result.phi))
     np.testing.assert_allclose(mean, push.mean(axis=0), rtol=1e-10, atol=1e-10)
@@ -51,7 +51,7 @@ def test_predict_is_the_mean_and_spread_of_new_observations(small_result):
     assert (np.abs(mean - truth) < 4 * std).all()
 
 
-def test_several_outputs_have_a_noise_level_each(two_output_result):
+def test_each_output_has_its_own_noise_level(two_output_result):
     x = np.zeros((3, 2))
     mean, std = two_output_result.predict(x)
     assert mean.shape == std.shape == (3, 2)
@@ -64,7 +64,7 @@ def test_several_outputs_have_a_noise_level_each(two_output_result):
     np.testing.assert_allclose(std**2, push.var(axis=0) + (sigma**2).mean(axis=0), rtol=1e-9)
 
 
-def test_draws_are_distinct_while_there_are_enough(small_result):
+def test_draws_are_distinct_if_there_are_enough(small_result):
     rows = small_result._rows(len(small_result.phi), seed=1)
     assert len(set(rows)) == len(rows)
     np.testing.assert_array_equal(small_result.draws(), small_result.phi)
@@ -74,12 +74,12 @@ def test_draws_are_distinct_while_there_are_enough(small_result):
         small_result.draws(0)
 
 
-def test_inputs_of_the_wrong_width_are_refused(two_output_result):
-    with pytest.raises(ValueError, match=r"2 column\(s\), as the training data"):
+def test_inputs_of_the_wrong_width_raise(two_output_result):
+    with pytest.raises(ValueError, match=r"2 column\(s\) like the training data"):
         two_output_result.predict(np.zeros((4, 3)))
 
 
-def test_a_model_that_is_no_network_has_no_predictions():
+def test_predict_without_a_network_raises():
     result = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
     with pytest.raises(TypeError, match="need a network problem"):
         result.predict([0.0])
@@ -88,7 +88,7 @@ def test_a_model_that_is_no_network_has_no_predictions():
 # Tables.
 
 
-def test_the_summary_has_one_row_per_parameter(small_result):
+def test_summary_has_one_row_per_parameter(small_result):
     table = small_result.summary()
     assert isinstance(table, pd.DataFrame)
     assert tuple(table.index) == small_result.names
@@ -101,7 +101,7 @@ def test_the_summary_has_one_row_per_parameter(small_result):
     np.testing.assert_array_equal(learned["relevance"], np.linspace(0, 1, 7))
 
 
-def test_the_tree_follows_the_arviz_schema(small_result):
+def test_datatree_follows_the_arviz_schema(small_result):
     tree = small_result.datatree()
     phi = tree["posterior/phi"]
     assert phi.dims == ("chain", "draw", "parameter")
@@ -112,7 +112,7 @@ def test_the_tree_follows_the_arviz_schema(small_result):
     )
 
 
-def test_the_representation_says_what_matters(small_result):
+def test_repr_shows_the_main_results(small_result):
     text = repr(small_result)
     assert "standard" in text
     assert "7 parameters, 1000 draws" in text
@@ -124,10 +124,10 @@ def test_the_representation_says_what_matters(small_result):
     assert small_result.labels[0] == r"$W^{[1]}_{11}$"
 
 
-# Saved, loaded, compared.
+# Saving, loading and comparing.
 
 
-def test_a_saved_result_is_loaded_bit_by_bit(small_result, saved):
+def test_saved_result_is_loaded_exactly(small_result, saved):
     loaded = sbnn.load(saved)
     assert small_result.equals(loaded)
     assert loaded.phi.tobytes() == small_result.phi.tobytes()
@@ -145,7 +145,7 @@ def test_a_saved_result_is_loaded_bit_by_bit(small_result, saved):
     assert len(loaded.modes(n_starts=2)) >= 1
 
 
-def test_a_difference_of_one_bit_is_a_difference(small_result):
+def test_results_that_differ_by_one_bit_are_not_equal(small_result):
     """Negative control: equality can fail."""
     phi = small_result.phi.copy()
     phi[3, 2] = np.nextafter(phi[3, 2], np.inf)
@@ -154,7 +154,7 @@ def test_a_difference_of_one_bit_is_a_difference(small_result):
     assert not small_result.equals(dataclasses.replace(small_result, log_evidence=other))
 
 
-def test_everything_a_method_can_attach_comes_back(two_output_result, tmp_path):
+def test_all_optional_fields_are_saved_and_loaded(two_output_result, tmp_path):
     full = dataclasses.replace(
         two_output_result,
         log_alpha=np.r_[np.nan, np.arange(7.0)],
@@ -183,7 +183,7 @@ def test_everything_a_method_can_attach_comes_back(two_output_result, tmp_path):
     assert loaded.problem.names[-1] == "log_sigma[2]"
 
 
-def test_a_users_function_is_not_stored_and_its_absence_is_said(tmp_path):
+def test_modes_without_the_users_function_raise(tmp_path):
     result = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
     result.save(tmp_path / "model.nc")
     loaded = sbnn.load(tmp_path / "model.nc")
@@ -203,7 +203,7 @@ def line_problem(slope=2.0, priors=None, names=("a", "b"), y=(0.1, 1.9, 4.2, 5.8
     return sbnn.Problem.from_model(model, y, names=names, noise_std=0.5, ard=names, priors=priors)
 
 
-def test_a_users_problem_given_when_loading_is_checked_and_works_again(tmp_path):
+def test_problem_passed_to_load_is_checked_and_used(tmp_path):
     result = sbnn.nsbl(line_problem(), key=keys(1)[0], n_particles=200)
     path = tmp_path / "line.nc"
     result.save(path)
@@ -225,7 +225,7 @@ def test_a_users_problem_given_when_loading_is_checked_and_works_again(tmp_path)
         sbnn.load(path, problem=lambda theta: 0.0)
 
 
-def test_what_is_printed_can_be_read(small_result):
+def test_problems_and_pruned_have_readable_reprs(small_result):
     x, y = sbnn.datasets.boxcar(n=10)
     problem = sbnn.network_problem(x, y, (3,), noise_std=0.5)
     assert repr(problem) == (
@@ -237,7 +237,7 @@ def test_what_is_printed_can_be_read(small_result):
         "<sbnn problem: 2 parameters (a, b), 2 of them ARD; JAX log-likelihood>"
     )
     gamma = np.ones(problem.n_parameters)
-    gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all that neuron 2 has
+    gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all weights of neuron 2
     pruned = prune(problem, np.ones((5, 10)), gamma, 0.1)
     assert repr(pruned) == (
         "<sbnn pruned: 2 of 10 parameters are zero (W[1][2,1], W[2][1,2]); 1 neuron(s) removed, "
@@ -245,7 +245,7 @@ def test_what_is_printed_can_be_read(small_result):
     )
 
 
-def test_a_network_with_a_users_own_prior_is_loaded_without_its_problem(tmp_path, small_result):
+def test_network_with_a_custom_prior_is_loaded_without_its_problem(tmp_path, small_result):
     import jax
 
     x, y = sbnn.datasets.boxcar(n=10)
@@ -256,7 +256,7 @@ def test_a_network_with_a_users_own_prior_is_loaded_without_its_problem(tmp_path
     assert sbnn.load(tmp_path / "custom.nc").problem is None
 
 
-def test_saving_is_whole_or_not_at_all(small_result, tmp_path, monkeypatch):
+def test_saving_is_atomic(small_result, tmp_path, monkeypatch):
     path = tmp_path / "result.nc"
     path.write_text("precious")
 
@@ -270,29 +270,29 @@ def test_saving_is_whole_or_not_at_all(small_result, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["result.nc"]
 
 
-def test_a_file_is_not_replaced_unasked(small_result, saved):
+def test_save_does_not_overwrite_by_default(small_result, saved):
     before = saved.read_bytes()
     with pytest.raises(FileExistsError, match="overwrite=True"):
         small_result.save(saved)
     assert saved.read_bytes() == before
 
 
-def test_a_saved_file_can_be_read_by_others_and_replaces_an_older_one(small_result, saved):
+def test_overwritten_file_has_default_permissions(small_result, saved):
     small_result.save(saved, overwrite=True)
     assert stat.S_IMODE(saved.stat().st_mode) == 0o644
     assert [p.name for p in saved.parent.iterdir()] == ["result.nc"]
 
 
-# Files that are no results.
+# Files that are not results.
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path):
+def test_loading_a_missing_file_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match="No file"):
         sbnn.load(tmp_path / "nothing.nc")
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.01, 0.3, 0.7, 0.99])
-def test_a_truncated_file_is_refused(saved, fraction):
+def test_loading_a_truncated_file_raises(saved, fraction):
     content = saved.read_bytes()
     saved.write_bytes(content[: int(fraction * len(content))])
     with pytest.raises(ValueError, match="damaged, truncated or of another kind"):
@@ -302,19 +302,19 @@ def test_a_truncated_file_is_refused(saved, fraction):
 @pytest.mark.parametrize(
     "content", [b"just some text\n", b"\x80\x04N.", b"\x89HDF\r\n\x1a\nrubbish"]
 )
-def test_a_foreign_file_is_refused(tmp_path, content):
+def test_loading_another_kind_of_file_raises(tmp_path, content):
     path = tmp_path / "foreign.nc"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="not a readable sbnn result"):
         sbnn.load(path)
 
 
-def test_a_directory_is_refused(tmp_path):
+def test_loading_a_directory_raises(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
         sbnn.load(tmp_path)
 
 
-def test_another_netcdf_file_is_refused(tmp_path):
+def test_loading_another_netcdf_file_raises(tmp_path):
     path = tmp_path / "other.nc"
     xr.Dataset({"a": ("x", np.arange(3))}).to_netcdf(path, engine="h5netcdf")
     with pytest.raises(ValueError, match="is a NetCDF file, but not one that sbnn wrote"):
@@ -328,7 +328,7 @@ def edit_metadata(path, change):
         file.attrs["sbnn"] = json.dumps(metadata)
 
 
-def test_a_file_of_another_format_names_the_remedy(saved):
+def test_loading_another_format_version_raises_with_a_remedy(saved):
     with h5py.File(saved, "r+") as file:
         file.attrs["sbnn_format"] = 99
     with pytest.raises(ValueError, match=r"has format 99.*Use the version that wrote it"):
@@ -374,14 +374,14 @@ ALTERED = {
 
 
 @pytest.mark.parametrize("alter", ALTERED.values(), ids=ALTERED.keys())
-def test_an_altered_file_is_refused(saved, alter):
+def test_loading_an_altered_file_raises(saved, alter):
     alter(saved)
     with pytest.raises(ValueError, match="incomplete or was altered"):
         sbnn.load(saved)
 
 
 @pytest.mark.parametrize("text", ["{not json", "[]", "3"])
-def test_metadata_that_are_no_metadata_are_refused(saved, text):
+def test_loading_invalid_metadata_raises(saved, text):
     with h5py.File(saved, "r+") as file:
         file.attrs["sbnn"] = text
     with pytest.raises(ValueError, match=r"not a readable|altered"):
@@ -396,13 +396,13 @@ class Bomb:
 @pytest.mark.parametrize(
     "message", ["text", {"code": "unknown"}, {"code": "points_rejected", "n": 3}, {"n_rejected": 3}]
 )
-def test_an_altered_message_is_an_error(saved, message):
+def test_loading_an_altered_message_raises(saved, message):
     edit_metadata(saved, lambda m: m.update(messages=[message]))
     with pytest.raises(ValueError, match="incomplete or was altered"):
         sbnn.load(saved)
 
 
-def test_altered_details_are_an_error(saved):
+def test_loading_altered_details_raises(saved):
     edit_metadata(saved, lambda m: m.update(details="os.system"))
     with pytest.raises(ValueError, match="incomplete or was altered"):
         sbnn.load(saved)
@@ -426,26 +426,26 @@ def test_loading_never_runs_code(saved, monkeypatch):
     assert not (saved.parent / "exploded").exists()
 
 
-def test_the_bomb_would_have_gone_off(tmp_path, monkeypatch):
-    """Negative control of the test above: unpickling does run code."""
+def test_unpickling_would_run_code(tmp_path, monkeypatch):
+    """Negative control for the test above."""
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Bomb()))
     assert (tmp_path / "exploded").exists()
 
 
 @pytest.mark.parametrize("name", ["m.pkl", "m.h5", "m.nc.gz"])
-def test_an_ending_that_promises_another_kind_of_file_is_refused(small_result, tmp_path, name):
+def test_saving_with_another_extension_raises(small_result, tmp_path, name):
     with pytest.raises(ValueError, match=r"NetCDF file; give a name that ends in \.nc, not '\."):
         small_result.save(tmp_path / name)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_name_without_an_ending_stays_as_it_is(small_result, tmp_path):
+def test_file_name_without_an_extension_is_kept(small_result, tmp_path):
     small_result.save(tmp_path / "m")
     assert os.listdir(tmp_path) == ["m"]
     assert sbnn.load(tmp_path / "m").equals(small_result)
 
 
-def test_a_folder_that_is_not_there_is_named(small_result, tmp_path):
+def test_saving_to_a_missing_folder_raises(small_result, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No folder '.*nowhere' to save in"):
         small_result.save(tmp_path / "nowhere" / "m.nc")

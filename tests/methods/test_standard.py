@@ -1,4 +1,4 @@
-"""Standard Bayes on the study's networks: evidence, symmetric modes, a sampler that must fail."""
+"""Standard Bayes on the study's networks: evidence, symmetric modes, a negative control."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ def assert_all_sign_patterns_equal(weights):
     assert_shares(np.bincount(pattern, minlength=8), np.full(8, 1 / 8), "sign patterns")
 
 
-def test_the_study_net_has_its_reference_evidence(two_runs):
+def test_study_net_has_the_reference_evidence(two_runs):
     found = np.mean([run.log_evidence for run in two_runs])
     error = np.sqrt(np.sum([run.log_evidence_error**2 for run in two_runs])) / 2
     assert_within_errors(found, REFERENCE, error, "log evidence of the 1-3-1 net")
     assert all(run.converged for run in two_runs)
 
 
-def test_all_sign_patterns_and_neurons_of_the_study_net_are_equal(two_runs):
+def test_sign_patterns_and_neurons_of_the_study_net_are_equally_likely(two_runs):
     weights = output_weights(two_runs)
     assert_all_sign_patterns_equal(weights)
     assert_equal_means(np.abs(weights), "mean |W[2]| per neuron")
 
 
-def test_the_scale_of_the_study_net_comes_down_to_a_few_percent(two_runs):
+def test_move_scale_for_the_study_net_falls_to_a_few_percent(two_runs):
     for run in two_runs:
         assert 0.01 < run.history["stages"]["scale"].iloc[-1] < 0.1
 
 
 @pytest.mark.slow
-def test_the_study_net_over_eight_keys(study_net):
+def test_evidence_and_modes_of_the_study_net_over_eight_keys(study_net):
     runs = [sbnn.standard(study_net, key=key, n_particles=2000) for key in keys(8)]
     found = np.array([run.log_evidence for run in runs])
     errors = np.array([run.log_evidence_error for run in runs])
@@ -75,7 +75,7 @@ def test_the_study_net_over_eight_keys(study_net):
     assert_equal_means(np.abs(weights), "mean |W[2]| per neuron")
 
 
-def test_a_naive_sampler_fails_every_check_of_the_study_net(study_net, monkeypatch):
+def test_naive_sampler_fails_every_check_of_the_study_net(study_net, monkeypatch):
     """Negative control: a fixed scale, one move per stage, no symmetry moves."""
     monkeypatch.setattr(tmcmc, "mutate", naive_mutate)
     runs = [tmcmc.tmcmc(study_net.target(), key, n_particles=2000) for key in keys(2)]
@@ -91,8 +91,8 @@ def test_a_naive_sampler_fails_every_check_of_the_study_net(study_net, monkeypat
         assert_equal_means(np.abs(weights), "mean |W[2]| per neuron")
 
 
-def test_without_symmetry_moves_the_evidence_is_the_same(small_net):
-    """Symmetry moves are exact: leaving them out changes masses of modes, not the evidence."""
+def test_evidence_is_the_same_without_symmetry_moves(small_net):
+    """Symmetry moves are exact: without them the mode masses change, the evidence does not."""
     target = small_net.target()
     runs = {
         symmetry: [tmcmc.tmcmc(target, key, n_particles=1000, symmetry=symmetry) for key in keys(2)]
@@ -112,7 +112,7 @@ def linear_problem(generator, noise_std):
     return x, y, problem
 
 
-def test_a_network_without_hidden_layers_is_bayesian_linear_regression():
+def test_network_without_hidden_layers_is_bayesian_linear_regression():
     x, y, problem = linear_problem(np.random.default_rng(7), 0.3)
     design = np.column_stack([x, np.ones(12)])
     prior = np.diag([4.0, 1.0])
@@ -125,12 +125,12 @@ def test_a_network_without_hidden_layers_is_bayesian_linear_regression():
     assert_mean_within_errors([run.phi.mean(axis=0) for run in runs], mean, "posterior mean")
 
 
-def test_something_else_than_a_problem_is_refused_with_a_remedy():
+def test_argument_that_is_not_a_problem_raises_with_a_remedy():
     with pytest.raises(TypeError, match=r"must be an sbnn\.Problem; got list.*network_problem"):
         sbnn.standard([1, 2, 3])
 
 
-def test_the_result_says_how_it_was_made(small_result, small_net):
+def test_result_records_how_it_was_made(small_result, small_net):
     assert small_result.method == "standard"
     assert small_result.problem is small_net
     assert small_result.settings["n_particles"] == 1000
@@ -139,13 +139,13 @@ def test_the_result_says_how_it_was_made(small_result, small_net):
     assert len(small_result.key) == 2
     assert small_result.verified is None
     assert small_result.log_alpha is None
-    np.testing.assert_allclose(  # walks evaluate the network in single precision here
+    np.testing.assert_allclose(  # random walks use single precision here
         small_result.log_likelihood, small_net.log_likelihood(small_result.phi), rtol=1e-6
     )
     assert (np.abs(small_result.phi) <= 10.0).all()
 
 
-def test_progress_is_shown_when_asked_for(small_net, capsys):
+def test_progress_is_shown_on_request(small_net, capsys):
     sbnn.standard(small_net, key=0, n_particles=1000, progress=True)
     out, err = capsys.readouterr()
     assert out == ""

@@ -1,4 +1,4 @@
-"""Problems made from models: the Gaussian formula, known and inferred noise, clear errors."""
+"""Problems from models: Gaussian likelihood, known and inferred noise, clear errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make(model=line, y=Y, **options):
 
 
 @pytest.mark.parametrize("noise", [0.2, np.linspace(0.1, 0.6, 6)], ids=["one", "per observation"])
-def test_the_log_likelihood_is_the_gaussian_formula_for_jax_and_plain_models(noise):
+def test_log_likelihood_is_gaussian_for_jax_and_python_models(noise):
     theta = rng(30).normal(size=(4, 2))
     expected = [stats.norm.logpdf(Y, line(t), noise).sum() for t in theta]
     for model, black_box in ((line, False), (plain_line, True)):
@@ -40,7 +40,7 @@ def test_the_log_likelihood_is_the_gaussian_formula_for_jax_and_plain_models(noi
         np.testing.assert_allclose(problem.log_likelihood(theta), expected, rtol=1e-12)
 
 
-def test_several_outputs_have_a_noise_level_each_known_or_inferred():
+def test_each_output_has_its_own_noise_level():
     y = np.column_stack([Y, -Y, 2 * Y])
     two = lambda theta: jnp.stack([line(theta), -line(theta), 2 * line(theta)], axis=1)
     two_plain = lambda theta: np.column_stack([plain_line(theta) * f for f in (1, -1, 2)])
@@ -56,7 +56,7 @@ def test_several_outputs_have_a_noise_level_each_known_or_inferred():
         np.testing.assert_allclose(inferred.log_likelihood(both), expected, rtol=1e-12)
 
 
-def test_inferred_noise_has_a_default_prior_from_the_data_and_takes_another():
+def test_noise_prior_defaults_to_the_data_scale_and_can_be_replaced():
     problem = make(noise_std=None)
     assert problem.names == ("a", "b", "log_sigma")
     assert problem.priors[2] == Normal(float(np.log(Y.std() / 3)), 1.5)
@@ -73,7 +73,7 @@ def test_inferred_noise_has_a_default_prior_from_the_data_and_takes_another():
     assert group.priors[2:] == (Uniform(-5, 0), Uniform(-5, 0))
 
 
-def test_a_black_box_line_has_the_exact_evidence():
+def test_log_evidence_is_exact_for_a_black_box_line():
     """y ~ N(0, σ²I + 4 F Fᵀ) with F = [1, t]: the evidence is a normal density."""
     problem = make(plain_line)
     design = np.column_stack([np.ones(6), T])
@@ -84,19 +84,19 @@ def test_a_black_box_line_has_the_exact_evidence():
     assert_within_errors(result.log_evidence, truth, result.log_evidence_error, "log evidence")
 
 
-def test_a_model_made_outside_jax_is_a_black_box_even_if_it_never_touches_numbers():
-    """A program handed the tracer's text would answer with constants: those are not the model."""
+def test_model_that_ignores_the_tracer_is_a_black_box():
+    """A program that receives the tracer as text returns constants, not the model."""
     written = []
 
     def writes_a_file(theta):
-        written.append(f"{theta}")  # what a file or a command line would receive
+        written.append(f"{theta}")  # as written to a file or command line
         return np.zeros(6)
 
     assert make(writes_a_file).black_box
     assert sbnn.Problem(lambda t: len(f"{t}"), ["a"], {"a": Normal()}).black_box
 
 
-def test_a_problem_made_from_a_model_survives_pickling():
+def test_problem_from_a_model_can_be_pickled():
     problem = make(lambda theta: plain_line(theta), noise_std=None)
     problem.known_prior()
     copy = cloudpickle.loads(cloudpickle.dumps(problem))
@@ -105,7 +105,7 @@ def test_a_problem_made_from_a_model_survives_pickling():
     assert copy.fingerprint() == problem.fingerprint()
 
 
-def test_the_same_data_compare_whatever_the_noise_is_taken_to_be():
+def test_data_fingerprint_does_not_depend_on_the_noise():
     assert make(noise_std=0.1).data_fingerprint() == make(noise_std=None).data_fingerprint()
     assert make(noise_std=0.1).fingerprint() != make(noise_std=0.2).fingerprint()
     assert make(y=Y + 1e-9).data_fingerprint() != make().data_fingerprint()
@@ -119,8 +119,12 @@ BAD = {
         ValueError,
         r"y's shape \(6,\); it returned shape \(6, 1\)",
     ),
-    "NaN in y": ({"y": np.r_[Y[:2], np.nan, Y[3:]]}, ValueError, "y holds nan at index 2; remove"),
-    "inf in y": ({"y": np.full((2, 2), np.inf)}, ValueError, r"y holds inf at index \(0, 0\)"),
+    "NaN in y": (
+        {"y": np.r_[Y[:2], np.nan, Y[3:]]},
+        ValueError,
+        "y contains nan at index 2; remove",
+    ),
+    "inf in y": ({"y": np.full((2, 2), np.inf)}, ValueError, r"y contains inf at index \(0, 0\)"),
     "text": ({"y": ["a"]}, ValueError, "y must be numeric"),
     "scalar": ({"y": 1.0}, ValueError, "one or two dimensions"),
     "empty": ({"y": []}, ValueError, "not be empty"),
@@ -133,25 +137,25 @@ BAD = {
     ),
     "masked": ({"y": np.ma.masked_array(Y, T > 1)}, ValueError, "masked entries; remove them"),
     "complex y": ({"y": Y + 1j}, ValueError, "y is complex"),
-    "no spread": ({"y": np.ones(6), "noise_std": None}, ValueError, "y does not vary"),
+    "constant y": ({"y": np.ones(6), "noise_std": None}, ValueError, "y is constant"),
     "no prior": ({"priors": {"a": Normal()}}, ValueError, "'b' has no prior"),
 }
 
 
 @pytest.mark.parametrize(("options", "kind", "message"), BAD.values(), ids=BAD.keys())
-def test_bad_input_is_refused_with_a_remedy(options, kind, message):
+def test_invalid_input_raises_with_a_remedy(options, kind, message):
     with pytest.raises(kind, match=message):
         make(**options)
 
 
-def test_a_black_box_with_predictions_of_the_wrong_shape_is_refused_when_it_is_called():
+def test_black_box_predictions_of_the_wrong_shape_raise_when_called():
     problem = make(lambda theta: plain_line(theta)[:-1])
     assert problem.black_box
     with pytest.raises(ValueError, match=r"y's shape \(6,\); it returned shape \(5,\)"):
         problem.log_likelihood(np.zeros(2))
 
 
-def test_complex_predictions_are_refused():
+def test_complex_predictions_raise():
     theta = np.array([1.0, 1.0])
     for model, black_box in ((lambda t: line(t) + 1j * t[0], False), (lambda t: 1j * T, True)):
         with pytest.raises(ValueError, match="is complex; give real numbers"):
@@ -159,7 +163,7 @@ def test_complex_predictions_are_refused():
 
 
 class Scaled:
-    """A model that cannot be hashed, with a value that changes."""
+    """An unhashable model with a mutable attribute."""
 
     __hash__ = None
 
@@ -171,7 +175,7 @@ class Scaled:
 
 
 @pytest.mark.parametrize("method", [sbnn.standard, sbnn.laplace])
-def test_a_new_problem_sees_the_present_values_of_what_its_model_reads(method):
+def test_new_problem_sees_current_values_of_model_attributes(method):
     model = Scaled(1.0)
     options = {"key": keys(1)[0], "n_particles": 50}
     before = method(make(model), **options).phi.mean(axis=0)

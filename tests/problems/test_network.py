@@ -1,4 +1,4 @@
-"""Networks: names, forward pass, Jacobian, and the group that leaves the output unchanged."""
+"""Networks: names, forward pass, Jacobian, and the symmetry group."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import assert_shares, rng
 
+from sbnn.evidence.laplace.layout import Layout, jacobian
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.problems.network import Network
 from sbnn.problems.symmetry import Symmetry
@@ -43,7 +44,7 @@ def outputs(net, phi, x):
     return np.asarray(jax.jit(jax.vmap(net.forward, in_axes=(0, None)))(phi, x))
 
 
-def test_names_and_labels_are_those_of_the_study():
+def test_names_and_labels_follow_the_study():
     net = Network((1, 3, 1))
     assert net.names == (
         *("W[1][1,1]", "W[1][2,1]", "W[1][3,1]", "b[1][1]", "b[1][2]", "b[1][3]"),
@@ -53,10 +54,11 @@ def test_names_and_labels_are_those_of_the_study():
     assert net.labels[4] == r"$b^{[1]}_{2}$"
     assert Network((1, 12, 1)).labels[11] == r"$W^{[1]}_{12,1}$"
     assert (net.n_inputs, net.n_outputs, net.n_layers, net.n_parameters) == (1, 1, 2, 10)
+    assert net.slices[1] == (slice(6, 9), slice(9, 10))
 
 
 @every_net
-def test_flatten_undoes_unflatten_and_names_stand_where_the_entries_do(net):
+def test_flatten_inverts_unflatten_and_names_match_the_entries(net):
     phi, _ = draws(net)
     np.testing.assert_array_equal(net.flatten(net.unflatten(phi)), phi)
     layers = net.unflatten(phi[0])
@@ -68,7 +70,7 @@ def test_flatten_undoes_unflatten_and_names_stand_where_the_entries_do(net):
 
 
 @every_net
-def test_forward_is_the_textbook_formula(net):
+def test_forward_matches_the_textbook_formula(net):
     phi, x = draws(net)
     activation = ACTIVATIONS[net.activation].value
     for one, found in zip(phi, outputs(net, phi, x)):
@@ -80,7 +82,16 @@ def test_forward_is_the_textbook_formula(net):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_the_order_of_the_group_is_that_of_the_design():
+@every_net
+def test_closed_form_jacobian_matches_automatic_differentiation(net):
+    phi, x = draws(net)
+    expected = jax.jit(jax.jacrev(lambda p: net.forward(p, x)))(jnp.asarray(phi[0]))
+    _, found = jacobian(phi[0], x.T, Layout(net.sizes), net.activation)
+    assert found.shape == (net.n_parameters, net.n_outputs, 5)
+    np.testing.assert_allclose(found.T, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_symmetry_group_has_the_expected_order():
     assert Symmetry(Network((1, 2, 1))).order == 8
     assert Symmetry(Network((1, 3, 1))).order == 48
     assert Symmetry(Network((1, 2, 3, 1))).order == 8 * 48
@@ -100,7 +111,7 @@ def test_every_group_element_leaves_the_output_unchanged(net):
     assert len(np.unique(images, axis=0)) == len(images) == Symmetry(net).order
 
 
-def test_flipping_one_sign_alone_does_change_the_output():
+def test_flipping_a_single_sign_changes_the_output():
     """Negative control: the check above can fail."""
     net = Network((1, 3, 1))
     phi, x = draws(net)
@@ -110,7 +121,7 @@ def test_flipping_one_sign_alone_does_change_the_output():
 
 
 @every_net
-def test_random_elements_leave_the_output_unchanged_and_extra_parameters_in_place(net):
+def test_random_elements_preserve_outputs_and_extra_parameters(net):
     symmetry = Symmetry(net, n_extra=2)
     phi, x = draws(net, n=20)
     with_extra = np.hstack([phi, rng(2).normal(size=(20, 2))])
@@ -143,7 +154,7 @@ def test_folding_any_image_gives_the_same_representative(net):
 
 
 @every_small_net
-def test_expand_has_one_row_per_element_and_holds_the_fold(net):
+def test_expand_returns_the_orbit_including_the_fold(net):
     phi, _ = draws(net, n=3)
     orbit = Symmetry(net).expand(phi)
     assert orbit.shape == (Symmetry(net).order, 3, net.n_parameters)
@@ -153,7 +164,7 @@ def test_expand_has_one_row_per_element_and_holds_the_fold(net):
 
 
 @pytest.mark.parametrize(("permute", "flip", "order"), [(True, False, 6), (False, True, 8)])
-def test_a_part_of_the_group_can_be_kept(permute, flip, order):
+def test_symmetry_can_be_restricted_to_a_subgroup(permute, flip, order):
     net = Network((1, 3, 1))
     part = Symmetry(net, permute=permute, flip=flip)
     phi, _ = draws(net, n=2)
@@ -168,17 +179,17 @@ def test_a_part_of_the_group_can_be_kept(permute, flip, order):
     np.testing.assert_array_equal(outgoing, kept)
 
 
-def test_a_group_that_is_too_large_to_list_is_refused_with_a_remedy():
+def test_listing_a_large_group_raises_with_a_remedy():
     with pytest.raises(ValueError, match=r"more than `limit`.*use `random`"):
         next(Symmetry(Network((1, 8, 1))).elements())
 
 
-def test_an_unknown_activation_is_refused_with_the_choices():
+def test_unknown_activation_raises_and_lists_the_choices():
     with pytest.raises(ValueError, match=r"'gelu'.*choose one of tanh, relu"):
         Network((1, 3, 1), "gelu")
 
 
 @pytest.mark.parametrize("sizes", [(1,), (), (1, 0, 1), (1, -3, 1), (1, 2.5, 1)])
-def test_impossible_sizes_are_refused(sizes):
+def test_invalid_sizes_raise(sizes):
     with pytest.raises(ValueError, match="widths"):
         Network(sizes)

@@ -1,4 +1,4 @@
 """The evidence as a function of the prior precisions α: closed form, Laplace, exact.
 
-Imports `sampling` and what is below it.
+Imports `sampling` and the packages below it.
 """

@@ -1,4 +1,4 @@
-"""Ascent of the exact evidence over log α, by particles that are carried along."""
+"""Ascent of the exact evidence over log α with posterior particles."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint, Saved, kept
 from sbnn.sampling.tempering import split_factors, systematic_resample
 from sbnn.sampling.tmcmc import TmcmcResult
 
-# How much the others may win back, in nats, when they climb again after a removal: one that
-# promises to cost more than the budget and this is not tried.
+# Evidence, in nats, that the ascent after a removal may recover. A removal whose predicted cost
+# exceeds the budget by more than this is not tried.
 WON_BACK = 2.0
 
 
@@ -37,10 +37,10 @@ class AscentStep(NamedTuple):
 
 
 class Ascent(NamedTuple):
-    """Where the exact evidence led."""
+    """Result of an ascent of the exact evidence."""
 
     log_alpha: np.ndarray
-    log_evidence: float  # that of the start plus the tracked ratio
+    log_evidence: float  # at the start, plus the tracked log ratio
     particles: Particles
     steps: tuple[AscentStep, ...]
     n_evaluations: int
@@ -50,7 +50,7 @@ class Ascent(NamedTuple):
 
 
 class AscentState(NamedTuple):
-    """Particles of p(φ|D, α) at the current α, with the evidence gained on the way."""
+    """Particles of p(φ|D, α) at the current α, and the log evidence tracked so far."""
 
     log_alpha: np.ndarray
     particles: Particles
@@ -61,7 +61,7 @@ class AscentState(NamedTuple):
     tuning: Tuning
 
     def undone(self, before: AscentState) -> AscentState:
-        """Back to an earlier α, particles and evidence; what was spent and tuned stays."""
+        """Restore an earlier α, particles and evidence; keep the counters and the tuning."""
         return self._replace(
             log_alpha=before.log_alpha,
             particles=before.particles,
@@ -76,7 +76,7 @@ class AscentState(NamedTuple):
 
     @classmethod
     def unpacked(cls, saved: Saved) -> AscentState:
-        """The state from what `packed` returned."""
+        """The inverse of `packed`."""
         arrays, values = dict(saved[0]), dict(saved[1])
         log_alpha, tuning = arrays.pop("log_alpha"), Tuning(**values.pop("tuning"))
         return cls(log_alpha=log_alpha, particles=Particles(**arrays), tuning=tuning, **values)
@@ -84,7 +84,7 @@ class AscentState(NamedTuple):
 
 @dataclass(frozen=True)
 class _Climber:
-    """What stays the same during an ascent."""
+    """Settings that stay fixed during an ascent."""
 
     problem: Problem
     hyperprior: Hyperprior
@@ -100,7 +100,7 @@ class _Climber:
         return state.particles.phi[:, self.problem.ard]
 
     def record(self, state: AscentState, gain: float, n_significant: int) -> AscentStep:
-        """The record of the step that led to `state`."""
+        """Record of the step that led to `state`."""
         objective = state.log_evidence + float(self.hyperprior.log_density(state.log_alpha))
         return AscentStep(
             state.log_evidence, objective, gain, state.fraction, n_significant, state.log_alpha
@@ -108,7 +108,7 @@ class _Climber:
 
 
 def newton_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> np.ndarray:
-    """Maximiser of gᵀs + ½ sᵀHs over |s| ≤ radius, by the eigenvectors of H."""
+    """Maximiser of gᵀs + ½ sᵀHs over |s| ≤ radius, from the eigenvectors of H."""
     values, vectors = np.linalg.eigh(-hessian)
     projected = vectors.T @ gradient
 
@@ -145,46 +145,46 @@ def ascend(
     evaluate: Evaluate | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Ascent:
-    """Climb log p(D|α) + log p(log α) itself, carrying particles of p(φ|D, α) along.
+    """Maximise log p(D|α) + log p(log α) with particles that track p(φ|D, α).
 
     Each trust-region Newton step is shortened until the importance weights from α to α' keep an
-    effective sample size of half the particles; these are reweighted, resampled and moved, and
-    log mean(weights) is the evidence gained. Gradient components within two standard errors of
-    zero are noise and are not followed. The ascent ends when the step promises less than
-    `tolerance` twice in a row.
+    effective sample size of half the particles. The particles are reweighted, resampled and moved,
+    and log mean(weights) is the evidence gained. Gradient components within two standard errors of
+    zero are treated as noise. The ascent stops when the predicted gain is below `tolerance` twice
+    in a row.
 
-    With `sparsify` above zero, what the evidence can do without is then pruned: the neuron (or,
-    without a network, parameter) whose removal promises to be cheapest, by its posterior density at
-    zero (Savage–Dickey), is led to the pruned end of its log α, where α is set by the hyperprior,
-    and the rest climbs again. If that costs at most `sparsify` nats in total, it stays pruned and
-    the next one is tried; otherwise the removal is undone. Differences below one nat are not worth
-    more than a bare mention (Kass & Raftery 1995): of two α that the data cannot tell apart, the
-    sparser one is the answer.
+    If `sparsify` is positive, units are then pruned by trial. The neuron (or, without a network,
+    the parameter) whose removal is predicted to cost least, by its posterior density at zero
+    (Savage–Dickey), has its log α raised to the value that the hyperprior sets for pruned
+    parameters, and the ascent continues for the rest. If that costs at most `sparsify` nats in
+    total, the unit stays pruned and the next one is tried; otherwise the removal is undone.
+    Differences below one nat are not worth more than a bare mention (Kass & Raftery 1995), so of
+    two α that the data cannot distinguish, the sparser one is preferred.
 
     Parameters
     ----------
     problem : Problem
     log_alpha : ndarray, shape (n_alpha,)
-        Where the ascent starts.
+        Starting point.
     start : TmcmcResult
         Particles and evidence at that α (`sbnn.evidence.exact.exact_evidence`).
     hyperprior : Hyperprior
     key : int or JAX key
     move : {"auto", "random_walk", "hmc"} or Move
     max_moves : int
-        Cap of moves per step.
+        Maximum number of moves per step.
     max_steps : int
-        Cap of steps of one climb.
+        Maximum number of steps of one ascent.
     tolerance : float
-        Gain, in nats, that is not worth a step.
+        Predicted gain, in nats, below which the ascent stops.
     sparsify : float
         Evidence, in nats, that may be given up for a sparser α.
     pruned : tuple of int
-        Positions, among the ARD parameters, that an earlier ascent has pruned: they keep their α.
+        Positions, among the ARD parameters, pruned by an earlier ascent; their α stays fixed.
     evaluate : callable, optional
         Log-likelihood of (n, d) on the host, for black-box problems.
     checkpoint : Checkpoint
-        Where the state is stored after every step, and from which the ascent continues.
+        Stores the state after every step; an interrupted ascent resumes from it.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def ascend(
         state, more, pruned, converged = _prune(climber, state, pruned, sparsify, converged)
         steps = (*steps, *more)
     reason = (
-        f"the next step promises less than {tolerance} nat"
+        f"the predicted gain of the next step is below {tolerance} nat"
         if converged
         else f"stopped after {max_steps} steps"
     )
@@ -227,7 +227,7 @@ def ascend(
 def _climb(
     climber: _Climber, state: AscentState, held: tuple[int, ...]
 ) -> tuple[AscentState, tuple[AscentStep, ...], bool]:
-    """Newton steps until nothing is gained; parameters in `held` (pruned ones) stay."""
+    """Newton steps until no gain is predicted; the α of parameters in `held` stay fixed."""
     steps: tuple[AscentStep, ...] = ()
     quiet, fixed = 0, np.array(held, dtype=int)
     for _ in range(climber.max_steps):
@@ -330,7 +330,7 @@ def _prune(
 def _lead(
     climber: _Climber, state: AscentState, unit: tuple[int, ...]
 ) -> tuple[AscentState, tuple[AscentStep, ...]]:
-    """Raise the precisions of one unit to their pruned values, as fast as particles can follow."""
+    """Raise the precisions of one unit to their pruned values in steps the particles can follow."""
     steps: tuple[AscentStep, ...] = ()
     members = list(unit)
     goal = state.log_alpha.copy()
@@ -345,10 +345,10 @@ def _lead(
 
 
 def _pruned_level(climber: _Climber, state: AscentState) -> np.ndarray:
-    """Where log α of an irrelevant parameter comes to rest: ½ γ = r α with γ ≈ Λ/α, zero mean.
+    """Stationary log α of an irrelevant parameter: ½ γ = r α with γ ≈ Λ/α and zero mean.
 
-    Λ, the precision that the likelihood adds, is at most the parameter's posterior precision; that
-    bound is taken, so that what is pruned is pruned for certain.
+    Λ, the precision added by the likelihood, is at most the posterior precision of the parameter.
+    That bound is used, so a pruned parameter is certainly pruned.
     """
     precision = 1.0 / climber.phi(state).var(axis=0)
     rate = max(climber.hyperprior.rate, np.exp(-30.0))
@@ -358,7 +358,7 @@ def _pruned_level(climber: _Climber, state: AscentState) -> np.ndarray:
 def _dispensable(
     climber: _Climber, state: AscentState, tried: tuple[int, ...], best: float, budget: float
 ) -> tuple[int, ...] | None:
-    """The unit (positions among the ARD parameters) cheapest to remove, if it is worth a trial."""
+    """The unit (positions among the ARD parameters) cheapest to remove, or None if too costly."""
     left = budget - max(0.0, best - state.log_evidence)
     ratios = savage_dickey(climber.phi(state), state.log_alpha)
     level = _pruned_level(climber, state)

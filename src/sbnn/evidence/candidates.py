@@ -1,4 +1,4 @@
-"""The search for α: proposals from mixtures, judged, refined and ranked by the exact evidence."""
+"""Search for α: propose from mixtures, then refine, verify and rank by the exact evidence."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from sbnn.sampling.state import Evaluate
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tmcmc import TmcmcResult
 
-LAPLACE_STARTS = 4  # of the climb that adds a proposal independent of the sample and the mixture
-# Refinement gains a few nats from a fair start; from one further below the best, in nats, it would
-# end in another, worse, optimum.
+LAPLACE_STARTS = 4  # for the Laplace proposal, which needs neither the sample nor the mixture
+# Refinement gains a few nats; from a start further below the best than this, in nats, it would end
+# in a different, worse optimum.
 HOPELESS = 8.0
 MAX_VERIFICATIONS = 3
 
 
 class Proposal(NamedTuple):
-    """An α to be judged."""
+    """A candidate α to evaluate."""
 
     origin: str  # "mixture", "cold" or "laplace"
     log_alpha: np.ndarray
@@ -49,14 +49,14 @@ class Judged(NamedTuple):
 
 
 class Refined(NamedTuple):
-    """A proposal and where the ascent of the exact evidence led from it."""
+    """A proposal and the ascent of the exact evidence from it."""
 
     proposal: Proposal
     ascent: Ascent
 
     @property
     def objective(self) -> float:
-        """The last objective that the ascent tracked."""
+        """Final objective of the ascent."""
         steps = self.ascent.steps
         return steps[-1].objective if steps else self.ascent.log_evidence
 
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
     origin: str
     log_alpha: np.ndarray
     surrogate: float  # the mixture's log evidence at the proposal
-    estimate: float  # of the log evidence, tracked along the ascent
+    estimate: float  # log evidence tracked along the ascent
     exact: TmcmcResult
     steps: tuple[AscentStep, ...]
     relevance: np.ndarray
@@ -99,14 +99,14 @@ def surrogate_optima(
     rng: np.random.Generator,
     n_starts: int,
 ) -> list[Optimum]:
-    """Distinct optima of the closed-form evidence from several starts."""
+    """Distinct optima of the closed-form evidence from `n_starts` starts, best first."""
     starts = starting_points(rng, particles, problem.ard, n_starts)
     symmetry = _permutations(problem)
     return multistart(starts, mixture, problem.ard, hyperprior, symmetry)
 
 
 def _permutations(problem: Problem) -> Symmetry | None:
-    """The symmetries that move precisions: permutations of neurons, if any weight is ARD."""
+    """Symmetries that change the precisions: permutations of neurons, if any weight is ARD."""
     symmetry = problem.symmetry
     if symmetry is None or not problem.ard[: symmetry.network.n_parameters].any():
         return None
@@ -114,9 +114,9 @@ def _permutations(problem: Problem) -> Symmetry | None:
 
 
 def expand_permutations(problem: Problem, mixture: GaussianMixture) -> GaussianMixture:
-    """The folded mixture over all permutations of neurons, if these are few enough.
+    """The folded mixture expanded over all permutations of neurons, if there are few enough.
 
-    Sign flips are left out: the ARD prior is even, so each image has the same evidence.
+    Sign flips are omitted: the ARD prior is even, so each image has the same evidence.
     """
     symmetry = _permutations(problem)
     if symmetry is None or symmetry.order > 24 or symmetry.order * len(mixture.means) > 5000:
@@ -140,15 +140,15 @@ def search(
     on_event: Callable[[str], None] | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Search:
-    """From a mixture of the likelihood to verified optima of the exact evidence.
+    """Find verified optima of the exact evidence, starting from a mixture.
 
     1. Propose: optima of the mixture's evidence from several starts; the precisions of the
-       particles as they are, which needs no mixture; and, where there are gradients, the optimum
-       of the Laplace evidence, which needs neither and prunes whole neurons by trial.
-    2. Judge: the exact evidence at each; proposals far below the best are dropped.
-    3. Refine: particle ascent of the exact evidence from the rest; the best is then made as sparse
-       as the evidence allows (`sbnn.evidence.ascent.ascend`).
-    4. Verify: a fresh run at the final α judges the estimate tracked along the ascent. While they
+       particles, which need no mixture; and, if there are gradients, the optimum of the Laplace
+       evidence, which needs neither and prunes whole neurons by trial.
+    2. Evaluate the exact evidence at each proposal; drop those far below the best.
+    3. Refine the others by particle ascent of the exact evidence; make the best as sparse as the
+       evidence allows (`sbnn.evidence.ascent.ascend`).
+    4. Verify the evidence tracked along the ascent by a fresh run at the final α. While they
        differ by more than half the `tolerance`, the ascent continues from the fresh particles, at
        most twice.
     5. Rank by the exact evidence.
@@ -163,15 +163,15 @@ def search(
     hyperprior : Hyperprior
     key : int or JAX key
     n_particles : int
-        Particles of the runs that verify; those that judge proposals have half of them.
+        Particles of the verifying runs; the runs at proposals use half as many.
     n_starts : int
-        Starts of the ascent of the mixture's evidence.
+        Starts for maximising the mixture's evidence.
     n_candidates : int
-        How many of its optima become proposals.
+        Number of its optima that become proposals.
     sparsify : float
         Evidence, in nats, that may be given up for a sparser optimum.
     tolerance : float
-        Largest gap, in nats, of a verified optimum.
+        Largest accepted gap, in nats, between the tracked and the exact log evidence.
     evaluate : callable, optional
         Log-likelihood on the host, for black-box problems.
     on_event : callable, optional
@@ -189,7 +189,7 @@ def search(
         on_event or (lambda text: None), checkpoint,
     )  # fmt: skip
 
-    task.say("proposing what to prune")
+    task.report("proposing candidates")
     surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
     proposals = _propose(task, particles, mixture, surrogates[:n_candidates], rng)
     judged = _judge(task, proposals)
@@ -214,7 +214,7 @@ def search(
 
 @dataclass(frozen=True)
 class _Task:
-    """What all steps of one search share."""
+    """Settings shared by all steps of a search."""
 
     problem: Problem
     hyperprior: Hyperprior
@@ -222,14 +222,14 @@ class _Task:
     n_particles: int
     tolerance: float
     evaluate: Evaluate | None
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     checkpoint: Checkpoint
 
     def part(self, name: str) -> _Task:
         return replace(self, checkpoint=self.checkpoint.part(name))
 
     def exact(self, log_alpha: np.ndarray, n_particles: int, part: str) -> TmcmcResult:
-        """An exact run at log α."""
+        """Exact evidence and particles at log α."""
         return exact_evidence(
             self.problem, log_alpha, next(self.keys), n_particles=n_particles,
             checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
@@ -244,7 +244,7 @@ class _Task:
         sparsify: float = 0.0,
         pruned: tuple[int, ...] = (),
     ) -> Ascent:
-        """An ascent of the exact evidence from log α and its particles."""
+        """Ascent of the exact evidence from log α and its particles."""
         return ascend(
             self.problem, log_alpha, start, self.hyperprior, next(self.keys), sparsify=sparsify,
             pruned=pruned, checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
@@ -263,8 +263,8 @@ def _propose(
     cold = -np.log((particles[:, problem.ard] ** 2).mean(axis=0) + 1e-12)
     out.append(Proposal("cold", cold, log_evidence(cold, mixture, problem.ard)))
     if not problem.black_box:
-        task.say("proposing what to prune, by Laplace's method")
-        # One proposal of several: a model without a mode to climb to does without it.
+        task.report("proposing candidates by the Laplace method")
+        # Optional: some models have no mode.
         with contextlib.suppress(ValueError, np.linalg.LinAlgError):
             at_mode = laplace_log_alpha(problem, task.hyperprior, rng, LAPLACE_STARTS)
             out.append(Proposal("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
@@ -272,27 +272,27 @@ def _propose(
 
 
 def _judge(task: _Task, proposals: Sequence[Proposal]) -> list[Judged]:
-    """An exact run of half the size at each proposal."""
+    """Exact evidence at each proposal, with half the particles."""
     out = []
     for i, proposal in enumerate(proposals, start=1):
-        task.say(f"judging proposal {i} of {len(proposals)} by an exact run")
+        task.report(f"evaluating candidate {i} of {len(proposals)}")
         n_particles = max(50, task.n_particles // 2)
         out.append(Judged(proposal, task.exact(proposal.log_alpha, n_particles, f"candidate-{i}")))
     return out
 
 
 def _refine(task: _Task, judged: Sequence[Judged]) -> list[Refined]:
-    """Ascents of the exact evidence."""
+    """Ascent of the exact evidence from each proposal."""
     out = []
     for i, (proposal, exact) in enumerate(judged, start=1):
-        task.say(f"refining the best proposals: {i} of {len(judged)}")
+        task.report(f"refining candidate {i} of {len(judged)}")
         out.append(Refined(proposal, task.ascend(proposal.log_alpha, exact, f"refine-{i}")))
     return out
 
 
 def _sparsify(task: _Task, refined: Refined, sparsify: float) -> tuple[Refined, int]:
-    """The refined proposal made as sparse as the evidence allows, and the evaluations it took."""
-    task.say("trying to prune more")
+    """The proposal made as sparse as the evidence allows, and the number of evaluations."""
+    task.report("trying to prune further")
     ascent = refined.ascent
     here = TmcmcResult(
         particles=ascent.particles, log_evidence=ascent.log_evidence, log_evidence_error=0.0,
@@ -306,10 +306,10 @@ def _sparsify(task: _Task, refined: Refined, sparsify: float) -> tuple[Refined, 
 def _verify(
     task: _Task, refined: Refined, found: Sequence[Candidate]
 ) -> tuple[Candidate | None, int]:
-    """A refined proposal judged by fresh particles, and the evaluations it took.
+    """Verify a refined proposal with fresh particles; also return the number of evaluations.
 
-    While the estimate does not hold, the ascent continues from the fresh particles. None if the
-    optimum is among those `found` already.
+    While the estimate and the exact run disagree, the ascent continues from the fresh particles.
+    None if the optimum is already in `found`.
     """
     problem, ascent, steps = task.problem, refined.ascent, refined.ascent.steps
     gamma = relevance_from_particles(problem, ascent.particles.phi, ascent.log_alpha)
@@ -318,7 +318,7 @@ def _verify(
     n_evaluations = 0
     attempts: list[Candidate] = []
     for attempt in range(1, MAX_VERIFICATIONS + 1):
-        task.say("verifying by an exact run" if attempt == 1 else "verifying again")
+        task.report("verifying by an exact run" if attempt == 1 else "verifying again")
         exact = task.exact(ascent.log_alpha, task.n_particles, f"exact-{attempt}")
         n_evaluations += exact.n_evaluations
         candidate = Candidate(
@@ -333,7 +333,7 @@ def _verify(
         attempts.append(candidate)
         if abs(candidate.gap) <= 0.5 * task.tolerance or attempt == MAX_VERIFICATIONS:
             break
-        task.say("estimate and exact run differ; refining from fresh draws")
+        task.report("estimate and exact run differ; refining again")
         ascent = task.ascend(ascent.log_alpha, exact, f"refine-{attempt}", pruned=ascent.pruned)
         steps = (*steps, *ascent.steps)
         n_evaluations += ascent.n_evaluations
@@ -348,11 +348,11 @@ def _verify(
 def _rank(
     found: list[Candidate], hyperprior: Hyperprior, sparsify: float, tolerance: float
 ) -> list[Candidate]:
-    """By exact objective, the sparser first among those the data cannot tell apart.
+    """Sort by exact objective, but by sparsity among candidates the data cannot distinguish.
 
-    These are the ones whose exact evidence is within `sparsify` and its error of the best; the
-    hyperprior's penalty on a large α does not count against sparsity. A candidate whose estimate
-    did not hold ranks below one whose estimate did, unless it is better by more than `tolerance`.
+    These are the candidates whose exact evidence is within `sparsify` plus its error of the best;
+    the hyperprior's penalty on a large α does not count against sparsity. An unverified candidate
+    ranks below a verified one unless it is better by more than `tolerance`.
     """
     best = max(found, key=lambda c: c.exact.log_evidence).exact
     verified = [c for c in found if abs(c.gap) <= tolerance]
@@ -374,9 +374,9 @@ def _rank(
 
 
 def _alike(problem: Problem, a: np.ndarray, b: np.ndarray, tolerance: float = 0.3) -> bool:
-    """Whether two optima are the same: relevances that agree up to a permutation of neurons."""
+    """Whether the relevances of two optima agree up to a permutation of neurons."""
     symmetry = _permutations(problem)
-    if symmetry is None:  # no two parameters can take each other's place
+    if symmetry is None:  # no two parameters can be exchanged
         return bool(np.abs(a - b).max() <= tolerance)
     if symmetry.order > 5000:
         return bool(np.abs(np.sort(a) - np.sort(b)).max() <= tolerance)
@@ -387,7 +387,7 @@ def _alike(problem: Problem, a: np.ndarray, b: np.ndarray, tolerance: float = 0.
 
 
 def multiplicity(problem: Problem, gamma: np.ndarray) -> int:
-    """Number of distinct images of an optimum under permutations (which neuron is pruned)."""
+    """Number of distinct images of an optimum under permutations of neurons."""
     symmetry = _permutations(problem)
     if symmetry is None or symmetry.order > 5000:
         return 1

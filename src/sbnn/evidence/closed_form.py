@@ -15,9 +15,9 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 class Kernels(NamedTuple):
-    """Per-kernel quantities at one α, kernels grouped by shared covariance (G groups of K).
+    """Per-kernel quantities at one α, for G groups of K kernels with a shared covariance.
 
-    With q = exp(½ log α), P and m the covariance and mean of a kernel's posterior:
+    With q = exp(½ log α) and a kernel's posterior covariance P and mean m:
     C = I − QPQ on the ARD block (γᵢ = Cᵢᵢ) and u = q∘m (αᵢ mᵢ² = uᵢ²).
     """
 
@@ -37,7 +37,23 @@ class Evidence(NamedTuple):
 
 
 def kernels(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> Kernels:
-    """log w̃, C and u of every kernel; Eqs. (6) to (8) of the study with a mixture inserted."""
+    """log w̃, C and u of every kernel; Eqs. (6) to (8) of the study for a mixture.
+
+    Parameters
+    ----------
+    log_alpha : ndarray, shape (n_alpha,)
+    mixture : GaussianMixture
+    ard : ndarray of bool, shape (d,)
+
+    Returns
+    -------
+    Kernels
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match.
+    """
     log_alpha = np.asarray(log_alpha, dtype=float)
     ard = np.asarray(ard, dtype=bool)
     if ard.shape != (mixture.dimension,) or log_alpha.shape != (int(ard.sum()),):
@@ -57,7 +73,7 @@ def kernels(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) ->
     white = (q * mixture.means[:, :, ard]) @ np.swapaxes(half, 1, 2)  # L⁻¹ (q∘μ)
     log_det = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     # log w̃ = log a − ½ log|B̃| + ½ Σ λ − ½ |L⁻¹(q∘μ)|² − ½ n_α log 2π
-    with np.errstate(over="ignore"):  # a kernel too far away has no weight
+    with np.errstate(over="ignore"):  # a kernel too far away gets zero weight
         distance = (white**2).sum(axis=2)
     log_weights = (
         mixture.log_weights
@@ -71,7 +87,28 @@ def kernels(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) ->
 
 
 def log_evidence(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> float:
-    """log p̂(D|α) = log Z₀ + log Σₖ aₖ N(μₖ | 0, Σₖ + A⁻¹), A = diag(α)."""
+    """log p̂(D|α) = log Z₀ + log Σₖ aₖ N(μₖ | 0, Σₖ + A⁻¹), A = diag(α).
+
+    Parameters
+    ----------
+    log_alpha : ndarray, shape (n_alpha,)
+    mixture : GaussianMixture
+        Surrogate of likelihood × known prior.
+    ard : ndarray of bool, shape (d,)
+        Which parameters have an ARD prior.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    N(1 | 0, 1 + 1), for one kernel N(1, 1) and α = 1:
+
+    >>> mixture = GaussianMixture(np.zeros((1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)))
+    >>> round(log_evidence(np.zeros(1), mixture, np.array([True])), 4)
+    -1.5155
+    """
     return float(logsumexp(kernels(log_alpha, mixture, ard).log_weights))
 
 
@@ -82,6 +119,21 @@ def evaluate(
 
     vᵢ = ½ (Cᵢᵢ − uᵢ²),  ∇ᵢ = v̄ᵢ + s − r αᵢ,
     Hᵢⱼ = Σ w [½ Cᵢⱼ² − uᵢuⱼCᵢⱼ + vᵢvⱼ] − v̄ᵢv̄ⱼ − δᵢⱼ (v̄ᵢ + r αᵢ).
+
+    Parameters
+    ----------
+    log_alpha, mixture, ard
+        As for `log_evidence`.
+    hyperprior : Hyperprior
+
+    Returns
+    -------
+    Evidence
+
+    Raises
+    ------
+    ValueError
+        If the evidence is zero or infinite.
     """
     log_alpha = np.asarray(log_alpha, dtype=float)
     at = kernels(log_alpha, mixture, ard)
@@ -106,13 +158,14 @@ def evaluate(
 
 
 class Posterior(NamedTuple):
-    """The mixture's own posterior at one α: weights, means and covariances over all of φ."""
+    """Posterior of the mixture at one α: weights, means and covariances over all of φ."""
 
     weights: np.ndarray  # (G, K)
     means: np.ndarray  # (G, K, d)
     covariances: np.ndarray  # (G, d, d)
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """n independent draws, shape (n, d)."""
         shape = self.weights.shape
         chosen = rng.choice(self.weights.size, size=n, p=self.weights.ravel() / self.weights.sum())
         group, kernel = np.unravel_index(chosen, shape)
@@ -123,7 +176,17 @@ class Posterior(NamedTuple):
 
 
 def posterior(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> Posterior:
-    """P = Σ − (Σ_{:α}q) C (Σ_{:α}q)ᵀ and m = μ − (Σ_{:α}q) u, over all of φ (hybrid priors too)."""
+    """P = Σ − (Σ_{:α}q) C (Σ_{:α}q)ᵀ and m = μ − (Σ_{:α}q) u over all of φ, also for hybrid priors.
+
+    Parameters
+    ----------
+    log_alpha, mixture, ard
+        As for `log_evidence`.
+
+    Returns
+    -------
+    Posterior
+    """
     at = kernels(log_alpha, mixture, ard)
     weights = np.exp(at.log_weights - logsumexp(at.log_weights))
     q = np.exp(0.5 * np.asarray(log_alpha, dtype=float))
@@ -136,14 +199,24 @@ def posterior(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) 
 class Relevance(NamedTuple):
     """γ per ARD parameter."""
 
-    weighted: np.ndarray  # Σ w γ, what the posterior mixture says
+    weighted: np.ndarray  # Σ w γ, weighted by the posterior mixture
     rms: np.ndarray  # the study's unweighted root mean square over kernels
 
 
 def relevance(log_alpha: np.ndarray, mixture: GaussianMixture, ard: np.ndarray) -> Relevance:
-    """γᵢ = 1 − αᵢ Pᵢᵢ = Cᵢᵢ in [0, 1]: 0 where the data left the prior alone, 1 where they rule."""
+    """γᵢ = 1 − αᵢ Pᵢᵢ = Cᵢᵢ in [0, 1]: 0 is prior only, 1 is data only.
+
+    Parameters
+    ----------
+    log_alpha, mixture, ard
+        As for `log_evidence`.
+
+    Returns
+    -------
+    Relevance
+    """
     at = kernels(log_alpha, mixture, ard)
     w = np.exp(at.log_weights - logsumexp(at.log_weights)).sum(axis=1)
     gamma = np.clip(np.diagonal(at.coupling, axis1=1, axis2=2), 0.0, 1.0)
-    # Weights sum to one but for rounding.
+    # The weights sum to one only up to rounding.
     return Relevance(np.clip(w @ gamma, 0.0, 1.0), np.sqrt((gamma**2).mean(axis=0)))

@@ -1,4 +1,4 @@
-"""Curvature of likelihood × known prior: what the data say about the parameters around a point."""
+"""Curvature of likelihood × known prior at given parameters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,21 @@ from sbnn.problems.regression import Regression
 
 @float64
 def curvatures(problem: Problem, phi: np.ndarray, known_priors: bool = True) -> np.ndarray:
-    """Λ = −∂² log(likelihood × known prior) at each φ (n, d), positive semi-definite: (n, d, d).
+    """Λ = −∂² log(likelihood × known prior) at each φ, positive semi-definite.
 
-    Gauss–Newton, that is Fisher information, for regressions; for other problems the Hessian with
-    negative eigenvalues set to zero, which no maximum has. Without `known_priors`, that of the
-    likelihood alone.
+    Gauss–Newton (Fisher information) for regressions. For other problems, the Hessian with its
+    negative eigenvalues set to zero; a maximum has none.
+
+    Parameters
+    ----------
+    problem : Problem
+    phi : ndarray, shape (n, d)
+    known_priors : bool
+        Whether to include the known priors.
+
+    Returns
+    -------
+    ndarray, shape (n, d, d)
     """
     target = problem.target()
     phi = np.atleast_2d(phi)
@@ -54,7 +64,7 @@ def _prior_curvatures(prior: Any, phi: Any) -> Any:
 
 
 def _network_information(regression: Regression, network: Network, phi: np.ndarray) -> np.ndarray:
-    """JᵀWJ from the closed-form Jacobian, in NumPy: nothing has to be compiled."""
+    """JᵀWJ from the closed-form Jacobian, in NumPy to avoid compilation."""
     n_model, likelihood, y = regression.n_model, regression.likelihood, regression.y
     layout, x_t = Layout(network.sizes), np.ascontiguousarray(regression.inputs.T)
     blocks = np.zeros((len(phi), phi.shape[1], phi.shape[1]))
@@ -84,7 +94,7 @@ def _model_information(
     known: Any,
     y: Any,
 ) -> Any:
-    """JᵀWJ by automatic differentiation, and a block for each target's own parameters."""
+    """JᵀWJ by automatic differentiation, and a block for each target's noise parameters."""
 
     def one(point: Any) -> Any:
         f = outputs(point, None)

@@ -16,17 +16,17 @@ _LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
-    """exp(log Z₀) Σ a N(φ | μ, Σ), kernels grouped by shared covariance.
+    """exp(log Z₀) Σ a N(φ | μ, Σ), with kernels grouped by shared covariance.
 
     Attributes
     ----------
     log_weights : ndarray, shape (G, K)
-        log a; they sum to one over all kernels.
+        log a, with Σ a = 1 over all kernels.
     means : ndarray, shape (G, K, d)
     covariances : ndarray, shape (G, d, d)
-        One per group: a KDE is one group of many kernels, EM many groups of one.
+        One per group: KDE gives one group of many kernels, EM many groups of one kernel.
     log_normaliser : float
-        log Z₀, what the mixture lost by summing to one: log ∫ likelihood × known prior.
+        log Z₀ = log ∫ likelihood × known prior, the scale of the normalised mixture.
     """
 
     log_weights: np.ndarray
@@ -70,7 +70,7 @@ class GaussianMixture:
         out = np.full(len(phi), -np.inf)
         for g, factor in enumerate(factors):
             log_det = np.log(np.diag(factor)).sum()
-            # |a − b|² = |a|² − 2ab + |b|² cancels far from the origin; measure from the middle.
+            # |a − b|² = |a|² − 2ab + |b|² cancels far from the origin, so centre first.
             middle = self.means[g].mean(axis=0)
             white = np.linalg.solve(factor, (phi - middle).T).T
             centres = np.linalg.solve(factor, (self.means[g] - middle).T).T
@@ -92,7 +92,7 @@ class GaussianMixture:
         return self.means[group, kernel] + np.einsum("nij,nj->ni", factors[group], noise)
 
     def expand(self, symmetry: Symmetry | None) -> GaussianMixture:
-        """The mixture summed over the group's images, each with equal weight."""
+        """The mixture averaged over all images under the symmetry group."""
         if symmetry is None or symmetry.order == 1:
             return self
         elements = list(symmetry.elements())
@@ -113,10 +113,27 @@ def kernel_density(
     bandwidth: float = 0.1,
     weights: np.ndarray | None = None,
 ) -> GaussianMixture:
-    """A kernel at every particle, all with the covariance bandwidth² × that of the particles.
+    """Kernel density estimate: kernels with covariance bandwidth² × that of the particles.
 
-    The particles of a network come folded into one cell, so that the covariance is that of one
-    cell and not of the spread between symmetric modes.
+    Fold the particles of a network into one cell first (`Symmetry.fold`); otherwise the covariance
+    includes the spread between symmetric modes.
+
+    Parameters
+    ----------
+    particles : ndarray, shape (n, d)
+    log_normaliser : float
+    bandwidth : float
+    weights : ndarray, shape (n,), optional
+        Equal by default.
+
+    Returns
+    -------
+    GaussianMixture
+
+    Raises
+    ------
+    ValueError
+        If `bandwidth` is not positive, or the particles are not finite or constant in a coordinate.
     """
     particles = np.asarray(particles, dtype=float)
     if not (np.isfinite(bandwidth) and bandwidth > 0):
@@ -137,10 +154,27 @@ def expectation_maximisation(
     seed: int = 0,
     floor: float = 1e-3,
 ) -> GaussianMixture:
-    """A full-covariance mixture by scikit-learn's EM; of several sizes, the one BIC prefers.
+    """Full-covariance mixture by scikit-learn's EM, with the number of components chosen by BIC.
 
-    The particles are scaled to unit variance first, so that `floor`, the variance added to every
-    kernel in every coordinate, is relative to the particles' own scale and no kernel collapses.
+    Parameters
+    ----------
+    particles : ndarray, shape (n, d)
+        Scaled to unit variance internally.
+    n_components : int or sequence of int
+        Number of components, or several numbers for BIC to choose from.
+    log_normaliser : float
+    seed : int
+    floor : float
+        Variance added to every kernel in every scaled coordinate, so that no kernel collapses.
+
+    Returns
+    -------
+    GaussianMixture
+
+    Raises
+    ------
+    ValueError
+        If the particles are not finite, or `n_components` exceeds the number of distinct ones.
     """
     from sklearn.mixture import GaussianMixture as SklearnMixture
 
@@ -176,12 +210,12 @@ def _require_finite(particles: np.ndarray) -> None:
 
 
 def _floored_covariance(particles: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted covariance with a floor of 1e-6 of each coordinate's own variance."""
+    """Weighted covariance, with 1e-6 of each coordinate's variance added to the diagonal."""
     centred = particles - weights @ particles
     covariance = (centred * weights[:, None]).T @ centred
     variance = np.diag(covariance)
     if (variance <= 0).any():
         raise ValueError(
-            "The particles do not vary in every coordinate; draw more, or move them further."
+            "The particles are constant in a coordinate; draw more particles or move them further."
         )
     return covariance + 1e-6 * np.diag(variance)

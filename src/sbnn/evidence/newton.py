@@ -43,13 +43,27 @@ def maximise(
     tolerance: float = 1e-9,
     max_iterations: int = 300,
 ) -> Optimum:
-    """Climb from one start by SciPy's `trust-exact` with the closed-form gradient and Hessian."""
+    """Maximise from one start with SciPy's `trust-exact` and the closed-form derivatives.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n_alpha,)
+    mixture, ard, hyperprior
+        As for `sbnn.evidence.closed_form.evaluate`.
+    tolerance : float
+        Gradient norm at which SciPy stops.
+    max_iterations : int
+
+    Returns
+    -------
+    Optimum
+    """
     memo: dict[bytes, Evidence] = {}
 
     def at(log_alpha: np.ndarray) -> Evidence:
         name = log_alpha.tobytes()
         if name not in memo:
-            memo.clear()  # value, gradient and Hessian are asked for one after the other
+            memo.clear()  # SciPy requests value, gradient and Hessian at the same point
             memo[name] = evaluate(log_alpha, mixture, ard, hyperprior)
         return memo[name]
 
@@ -98,10 +112,21 @@ def maximise(
 def starting_points(
     rng: np.random.Generator, particles: np.ndarray, ard: np.ndarray, n: int
 ) -> np.ndarray:
-    """Starts for log α, shape (n, n_alpha): flat, and α = 1/φ² at random particles.
+    """Starts for log α: zero, and α = 1/φ² at random particles.
 
-    A particle is one explanation of the data; the precisions that suit it lie in the basin of the
-    optimum that belongs to that explanation.
+    A particle is one explanation of the data; the precisions that match it lie in the basin of
+    the corresponding optimum.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    particles : ndarray, shape (n_particles, d)
+    ard : ndarray of bool, shape (d,)
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n, n_alpha)
     """
     values = particles[rng.choice(len(particles), size=n, replace=n > len(particles))][:, ard]
     starts = -np.log(values**2 + 1e-3)
@@ -117,7 +142,22 @@ def multistart(
     symmetry: Symmetry | None = None,
     **options: Any,
 ) -> list[Optimum]:
-    """All distinct optima reached from the starts, best objective first."""
+    """All distinct optima reached from the starts, best objective first.
+
+    Parameters
+    ----------
+    starts : ndarray, shape (n, n_alpha)
+    mixture, ard, hyperprior
+        As for `maximise`.
+    symmetry : Symmetry, optional
+        Optima that are images of each other count once.
+    **options
+        For `maximise`.
+
+    Returns
+    -------
+    list of Optimum
+    """
     found = [maximise(start, mixture, ard, hyperprior, **options) for start in starts]
     found.sort(key=lambda o: -o.objective)
     distinct: list[Optimum] = []
@@ -137,7 +177,7 @@ def same_optimum(
 ) -> bool:
     """Whether two log α agree up to a permutation of hidden neurons.
 
-    Precisions of pruned parameters are flat directions; they are compared up to log α = 6.
+    The precisions of pruned parameters are flat directions, so log α is compared only up to 6.
     """
     if symmetry is None or not symmetry.permute:
         return bool(np.abs(np.minimum(a, 6) - np.minimum(b, 6)).max() <= tolerance)
@@ -146,7 +186,7 @@ def same_optimum(
 
 
 def canonical(log_alpha: np.ndarray, ard: np.ndarray, symmetry: Symmetry) -> np.ndarray:
-    """The arrangement of log α with hidden neurons ordered by their outgoing precision."""
+    """log α with hidden neurons sorted by their outgoing precision."""
     full = np.zeros(len(ard))
     full[ard] = log_alpha
     network = symmetry.network

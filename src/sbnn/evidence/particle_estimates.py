@@ -1,4 +1,4 @@
-"""Estimates from posterior particles: derivatives of the evidence, and the cost of a removal."""
+"""Estimates from posterior particles: derivatives of the evidence and costs of removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relevance of parameters and neurons at the exact posterior, and pruning of what has none."""
+"""Relevance of parameters and neurons at the exact posterior, and pruning by relevance."""
 
 from __future__ import annotations
 
@@ -22,8 +22,20 @@ def relevance_from_particles(
 
     At each particle P = (Λ + A)⁻¹ with the local curvature Λ of likelihood × known prior:
     Gauss–Newton for networks, the positive part of the Hessian for other differentiable problems.
-    A particle is then a kernel of vanishing bandwidth, so γ depends on no bandwidth; for a model
-    linear in its parameters it is exact. Without gradients P is the particles' covariance.
+    This is the limit of kernels with zero bandwidth, so γ depends on no bandwidth; it is exact for
+    models linear in their parameters. Without gradients, P is the covariance of the particles.
+
+    Parameters
+    ----------
+    problem : Problem
+    phi : ndarray, shape (n, n_parameters)
+    log_alpha : ndarray, shape (n_alpha,)
+    n_used : int
+        Maximum number of particles to use.
+
+    Returns
+    -------
+    ndarray, shape (n_alpha,)
     """
     rng = np.random.default_rng(0)
     rows = rng.choice(len(phi), size=min(n_used, len(phi)), replace=False)
@@ -43,8 +55,17 @@ def relevance_from_particles(
 def neuron_relevance(network: Network, relevance: np.ndarray) -> list[np.ndarray]:
     """Relevance of the hidden neurons, one array per hidden layer.
 
-    A neuron needs a way out and a way in: the smaller of the largest γ of its outgoing weights and
-    the largest γ of its incoming ones. Parameters with a known prior (NaN) count as relevant.
+    A neuron needs both inputs and outputs: its relevance is the smaller of the largest incoming
+    and the largest outgoing γ. Parameters with a known prior (NaN) count as relevant.
+
+    Parameters
+    ----------
+    network : Network
+    relevance : ndarray, shape (n_parameters,)
+
+    Returns
+    -------
+    list of ndarray
     """
     gamma = np.where(np.isnan(relevance), 1.0, relevance)[: network.n_parameters]
     layers = network.unflatten(gamma)
@@ -55,11 +76,22 @@ def neuron_relevance(network: Network, relevance: np.ndarray) -> list[np.ndarray
 
 
 class Pruned(NamedTuple):
-    """What pruning left.
+    """Result of pruning.
 
-    `names`: the parameters set to zero; `neurons`: (layer, neuron) removed, counted from 1; `phi`:
-    the draws, full size, with zeros; `network` and `problem`: the smaller ones (for a network);
-    `small_phi`: the same draws in the smaller network's parameters, with the same predictions.
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters set to zero.
+    neurons : tuple of (int, int)
+        Removed neurons as (layer, neuron), counted from 1.
+    phi : ndarray, shape (n, n_parameters)
+        Draws with pruned parameters set to zero.
+    network : Network or None
+        The smaller network.
+    problem : Problem
+        The problem for the smaller network; for other models, the original problem.
+    small_phi : ndarray
+        The draws as parameters of the smaller network, with the same predictions.
     """
 
     names: tuple[str, ...]
@@ -81,7 +113,26 @@ class Pruned(NamedTuple):
 
 
 def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: float) -> Pruned:
-    """Zero what is irrelevant (γ < threshold) and drop the neurons that no longer matter."""
+    """Set irrelevant parameters (γ < threshold) to zero and drop neurons without effect.
+
+    Parameters
+    ----------
+    problem : Problem
+    phi : ndarray, shape (n, n_parameters)
+    relevance : ndarray, shape (n_parameters,)
+        NaN for parameters with a known prior, which are kept.
+    threshold : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    Pruned
+
+    Raises
+    ------
+    ValueError
+        If `threshold` is out of range.
+    """
     if not 0 < threshold < 1:
         raise ValueError(f"`threshold` must lie strictly between 0 and 1; got {threshold}.")
     irrelevant = np.where(np.isnan(relevance), 1.0, relevance) < threshold
@@ -101,7 +152,7 @@ def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: f
 def _smaller_problem(
     problem: NetworkProblem, network: Network, gone: tuple[tuple[int, int], ...]
 ) -> NetworkProblem:
-    """The problem of the smaller network; what is left keeps its prior."""
+    """The problem for the smaller network; the remaining parameters keep their priors."""
     old = problem.network
     kept = [np.arange(old.n_inputs)]
     for layer, size in enumerate(old.sizes[1:-1], start=1):
@@ -113,7 +164,7 @@ def _smaller_problem(
             [(w[np.ix_(k, i)], b[k]) for (w, b), i, k in zip(position, kept, kept[1:])]
         )
         origin = dict(zip(network.names, left.tolist()))
-    else:  # a constant: only the output biases are left, in front of weights that are new
+    else:  # a constant: only the output biases are left; the weights are new
         origin = dict(zip(network.names[-old.n_outputs :], position[-1][1].tolist()))
     for k in range(old.n_parameters, problem.n_parameters):
         origin[problem.names[k]] = k
@@ -132,9 +183,9 @@ def drop_dead_neurons(
 ) -> tuple[Network, np.ndarray, tuple[tuple[int, int], ...]]:
     """The smaller network with the same outputs, for draws φ (n, d) whose pruned entries are zero.
 
-    A neuron is dead when its outgoing weights are zero in all draws, or its incoming weights are:
-    then it is the constant f(b), which moves into the next layer's biases. Removing one may
-    starve others, so this is repeated until nothing dies.
+    A neuron is dead if its outgoing or its incoming weights are zero in all draws. In the second
+    case it is the constant f(b), which is added to the next layer's biases. Removing one neuron
+    may disconnect others, so this is repeated until nothing changes.
     """
     activation = ACTIVATIONS[network.activation].value
     layers = [(w.copy(), b.copy()) for w, b in network.unflatten(phi)]
@@ -157,7 +208,7 @@ def drop_dead_neurons(
             gone += [(hidden + 1, alive[hidden][j]) for j in np.flatnonzero(dead)]
             alive[hidden] = [j for j, d in zip(alive[hidden], dead) if not d]
             changed = True
-    if any(len(a) == 0 for a in alive):  # no way from input to output is left: a constant
+    if any(len(a) == 0 for a in alive):  # no path from input to output is left: a constant
         n, n_out = len(phi), network.n_outputs
         layers = [(np.zeros((n, n_out, network.n_inputs)), layers[-1][1])]
         small = Network((network.n_inputs, n_out), network.activation)

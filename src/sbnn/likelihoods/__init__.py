@@ -1,7 +1,7 @@
 """Likelihoods: how observations scatter around the predictions of a model.
 
-`Likelihood` is the seam: subclass it to add one. Imports `_core`, `priors` and `scores`; workers
-load it, so nothing here imports JAX before it is needed.
+Subclass `Likelihood` to add one. Imports `_core`, `priors` and `scores`. Workers load this folder,
+so nothing here imports JAX before it is needed.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-# The likelihoods of the package by the name that `noise=` takes.
+# Values of `noise=`.
 NAMES: dict[str, type[Likelihood]] = {
     "constant": Gaussian,
     "varying": VaryingGaussian,
@@ -35,7 +35,20 @@ NAMES: dict[str, type[Likelihood]] = {
 
 
 def resolve(noise: str | Likelihood) -> Likelihood:
-    """The likelihood that `noise` names, or `noise` itself if it is one.
+    """The likelihood named by `noise`, or `noise` itself if it is a likelihood.
+
+    Parameters
+    ----------
+    noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
+
+    Returns
+    -------
+    Likelihood
+
+    Raises
+    ------
+    ValueError
+        If `noise` is neither.
 
     Examples
     --------
@@ -54,12 +67,26 @@ def resolve(noise: str | Likelihood) -> Likelihood:
 
 
 def is_known(description: dict[str, Any]) -> bool:
-    """Whether `from_description` can rebuild a likelihood; one of your own is not stored."""
+    """Whether `from_description` can rebuild a likelihood; custom likelihoods are not stored.
+
+    Examples
+    --------
+    >>> from sbnn.likelihoods import Gaussian, is_known
+    >>> is_known(Gaussian().describe())
+    True
+    """
     return description["kind"] in {likelihood.__name__ for likelihood in NAMES.values()}
 
 
 def from_description(description: dict[str, Any]) -> Likelihood:
-    """The inverse of `Likelihood.describe`, for the likelihoods of this package."""
+    """Inverse of `Likelihood.describe`, for the likelihoods in this package.
+
+    Examples
+    --------
+    >>> from sbnn.likelihoods import StudentT, from_description
+    >>> from_description(StudentT().describe())
+    StudentT()
+    """
     for likelihood in NAMES.values():
         if likelihood.__name__ == description["kind"]:
             return likelihood()

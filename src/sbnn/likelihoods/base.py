@@ -1,4 +1,4 @@
-"""The `Likelihood` seam: what inference and prediction need to know about the noise."""
+"""Base class `Likelihood`: the noise model used by inference and prediction."""
 
 from __future__ import annotations
 
@@ -23,22 +23,27 @@ class Likelihood(ABC):
     own q parameters.
 
     A subclass defines `log_density`, `information`, `std`, `sample` and `cdf`, and, if it has
-    parameters of its own, `priors` and `start`. Write `log_density` with operators and
-    `sbnn.likelihoods.namespace(y, f, theta)`, which is `numpy` or `jax.numpy`: JAX differentiates
-    it.
+    parameters, `priors` and `start`. JAX differentiates `log_density`, so write it with operators
+    and functions from `sbnn.likelihoods.namespace(y, f, theta)`, which is `numpy` or `jax.numpy`.
 
     Attributes
     ----------
     outputs : tuple of str
-        What the model predicts for each target; the first is the centre of y.
+        Names of the model's outputs for each target; the first is the centre of y.
     parameters : tuple of str
-        Names of the likelihood's own parameters, on the whole real line (hence ``log_sigma``).
+        Names of the likelihood's parameters, on the whole real line (hence ``log_sigma``).
+
+    Examples
+    --------
+    >>> from sbnn.likelihoods import VaryingStudentT
+    >>> VaryingStudentT().outputs, VaryingStudentT().parameters
+    (('mean', 'log_sigma'), ('log_nu_minus_1',))
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("mean",)
     parameters: ClassVar[tuple[str, ...]] = ()
-    # Set where they hold, to save time: the information does not depend on f; `update` uses only
-    # the sum of the variances over rows.
+    # Shortcuts for speed: the information does not depend on f; `update` needs the variance of
+    # every row, not only their sum.
     constant_information: ClassVar[bool] = False
     needs_row_variances: ClassVar[bool] = True
 
@@ -50,7 +55,7 @@ class Likelihood(ABC):
     def information(self, f: Array, theta: Array) -> Array:
         """Diagonal of the Fisher information of f, −E ∂² log p / ∂f², shape (…, p), ≥ 0.
 
-        It is the weight of a row in Gauss–Newton curvatures.
+        The weight of a row in Gauss–Newton curvatures.
         """
 
     @abstractmethod
@@ -74,14 +79,14 @@ class Likelihood(ABC):
         return np.zeros(len(self.parameters))
 
     def output_start(self, y: np.ndarray) -> np.ndarray:
-        """Outputs for which an optimisation starts around, of one target, shape (p,)."""
+        """Outputs around which an optimisation starts, for one target, shape (p,)."""
         return np.zeros(len(self.outputs))
 
     def centre(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Expected value of y given f and θ, shape (…)."""
         return f[..., 0]
 
-    # ------------------------------------------------- defaults that a subclass may make faster
+    # ------------------------------------------- defaults that a subclass can override for speed
     def log_likelihood(self, y: Array, f: Array, theta: Array) -> Array:
         """Sum of `log_density` over all observations."""
         return self.log_density(y, f, theta).sum()
@@ -93,39 +98,39 @@ class Likelihood(ABC):
         return score(self, y, f, theta)
 
     def misfit(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> float:
-        """Negative log-likelihood up to what depends on θ alone, a sum over all observations."""
+        """Negative log-likelihood of all observations, up to terms that depend on θ alone."""
         with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
             return -float(np.sum(self.log_density(y, f, theta)))
 
     def normaliser(self, theta: np.ndarray, n_rows: int) -> float:
-        """What `misfit` leaves out, for θ of shape (n_targets, q) or (n_targets, n_rows, q)."""
+        """Terms omitted by `misfit`, for θ of shape (n_targets, q) or (n_targets, n_rows, q)."""
         return 0.0
 
     def parameter_information(self, y: Array, f: Array, theta: Array) -> Array:
         """Information of the parameters of one target, (n,), (n, p), (q,) → (q, q), for JAX.
 
-        The Hessian of the negative log-likelihood, its negative eigenvalues set to zero.
+        The Hessian of the negative log-likelihood with negative eigenvalues set to zero.
         """
         from sbnn.likelihoods.estimation import positive_hessian
 
         return positive_hessian(self, y, f, theta)
 
     def sensitivity(self, theta: np.ndarray) -> float:
-        """Largest |∂ log p / ∂f| for typical y, or ∞ where no bound is known.
+        """Largest |∂ log p / ∂f| for typical y, or ∞ if no bound is known.
 
-        Random walks evaluate a network in single precision only where a bound shows that rounding
+        Random walks evaluate a network in single precision only if this bound shows that rounding
         does not matter.
         """
         return np.inf
 
-    # A random walk adds up one row of the data after the other, for many θ at a time: arrays have
-    # shape (n_targets, n_draws), with p or q behind where f or θ.
+    # Random walks sum the log-likelihood row by row, for many θ at a time. Arrays have shape
+    # (n_targets, n_draws), followed by p for f and q for θ.
     def fast_setup(self, theta: Array, precision: str) -> Array:
-        """What `fast_row` needs of θ, computed once."""
+        """Precompute what `fast_row` needs from θ."""
         return theta
 
     def fast_row(self, y: Array, f: Array, setup: Array) -> Array:
-        """What one row adds to the sum, shape (n_draws,)."""
+        """Contribution of one row to the sum, shape (n_draws,)."""
         return self.log_density(y[:, None], f, setup).sum(axis=0)
 
     def fast_total(self, total: Array, theta: Array, n_rows: int) -> Array:
@@ -135,12 +140,12 @@ class Likelihood(ABC):
     def update(
         self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
     ) -> np.ndarray:
-        """Parameters of one target a step further on, for the Laplace approximation, shape (q,).
+        """One update of the parameters of one target, for the Laplace approximation, shape (q,).
 
         Its fixed point maximises Σ E[log p(y | f, θ)] + log p(θ) over θ, where the outputs are
         independent normals with means `f` and variances `variance`, both of shape (n, p): the M
-        step of EM for the evidence. By default one Newton step; the expectation is a product
-        Gauss–Hermite rule with five nodes per output.
+        step of EM for the evidence. The default is one Newton step, with the expectation from a
+        product Gauss–Hermite rule with five nodes per output.
         """
         from sbnn.likelihoods.estimation import newton_update
 
@@ -149,7 +154,7 @@ class Likelihood(ABC):
     def predictive(
         self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> Predictive:
-        """The predictive distribution of y for a mixture of normal distributions of f.
+        """Predictive distribution of y when f has a mixture of normal distributions.
 
         Parameters
         ----------
@@ -158,11 +163,15 @@ class Likelihood(ABC):
         f, variance : ndarray, shape (K, …, p)
             Mean and variance of the outputs in each component.
         theta : ndarray, broadcastable to (K, …, q)
+
+        Returns
+        -------
+        Predictive
         """
         from sbnn.likelihoods.estimation import IntegratedPredictive
 
         return IntegratedPredictive.of(self, weights, f, variance, theta)
 
     def describe(self) -> dict[str, Any]:
-        """What identifies the likelihood in files: its class and, for dataclasses, its fields."""
+        """Description for files: the class name and, for dataclasses, the fields."""
         return {"kind": type(self).__name__, **dict(sorted(vars(self).items()))}

@@ -1,4 +1,4 @@
-"""Numerical defaults for any likelihood: parameters by EM, and predictions by quadrature."""
+"""Numerical defaults for any likelihood: scores, EM updates, and predictions by quadrature."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ def newton_update(
     prior = JointPrior.of(likelihood.priors(y))
     gradient, hessian = _expected_loss(likelihood, theta, prior, y, f, variance)
     values, vectors = np.linalg.eigh(np.asarray(hessian))
-    # Where the loss bends the wrong way, the step still goes downhill.
+    # |eigenvalues| make it a descent step even where the loss is not convex.
     step = -vectors @ ((vectors.T @ np.asarray(gradient)) / np.maximum(np.abs(values), 1e-6))
     return theta + np.clip(step, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class IntegratedPredictive:
-    """Predictive distribution whose outputs f are integrated over by Gauss–Hermite quadrature.
+    """Predictive distribution that integrates over the outputs f by Gauss–Hermite quadrature.
 
-    The mixture of K normals of f becomes a mixture of K × J likelihoods with fixed f, weights of
+    A mixture of K normals of f becomes a mixture of K × J likelihoods with fixed f and weights of
     shape (K J, …). Implements `sbnn.scores.Predictive`.
     """
 
@@ -107,7 +107,7 @@ class IntegratedPredictive:
         variance: np.ndarray,
         theta: np.ndarray,
     ) -> IntegratedPredictive:
-        # Without a spread of f, one node is exact.
+        # If f has no variance, one node is exact.
         nodes, node_weights = _rule(NODES_TO_PREDICT if variance.any() else 1, f.shape[-1])
         at = nodes.reshape(len(nodes), *(1,) * (f.ndim - 1), -1)
         moved = (f + at * np.sqrt(variance)).reshape(-1, *f.shape[1:])
@@ -136,7 +136,7 @@ class IntegratedPredictive:
         )
 
     def _flat(self) -> IntegratedPredictive:
-        """The same points in one axis."""
+        """The same distribution with all points along one axis."""
         n, p, q = len(self.weights), self.f.shape[-1], self.theta.shape[-1]
         line = lambda a: np.broadcast_to(a, self.shape).reshape(-1)
         return IntegratedPredictive(
@@ -195,7 +195,7 @@ class IntegratedPredictive:
         points = np.arange(len(mean))
         out = []
         for level in levels:
-            # SciPy drops points that have converged: `at` says which are left.
+            # SciPy drops points that have converged; `at` holds those that are left.
             excess = lambda y, at, level=level: flat[at].cdf(y) - level
             start = elementwise.bracket_root(excess, mean - std, mean + std, args=(points,))
             out.append(elementwise.find_root(excess, start.bracket, args=(points,)).x)

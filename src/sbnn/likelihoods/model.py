@@ -1,4 +1,4 @@
-"""The log-likelihood of a model that predicts the observations. Workers load it: no JAX needed."""
+"""Log-likelihood of a model that predicts the observations; importable by workers without JAX."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sbnn.likelihoods.base import Likelihood
 class ModelLikelihood:
     """log p(y | model(θ)), for data = (y, known parameters of the likelihood).
 
-    The first `n_parameters` of θ go to the model. Where the likelihood's own parameters are
-    inferred they follow, target by target; a y with two axes has one target per column.
+    The first `n_parameters` entries of θ go to the model. Inferred parameters of the likelihood
+    follow, target by target; a y with two axes has one target per column.
     """
 
     model: Callable[[Any], Any]
@@ -54,7 +54,7 @@ class ModelLikelihood:
 
 
 def reject_complex(name: str, values: Any) -> None:
-    """Raise for complex numbers, which would lose their imaginary part further on."""
+    """Raise ValueError for complex numbers, which would lose their imaginary part later."""
     if np.iscomplexobj(values):
         raise ValueError(
             f"{name} is complex; give real numbers, for example real and imaginary parts as two "
@@ -63,7 +63,7 @@ def reject_complex(name: str, values: Any) -> None:
 
 
 def check_predictions(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Predictions must have y's shape: NumPy would broadcast others into something wrong."""
+    """Raise ValueError unless the shapes agree; NumPy would silently broadcast."""
     if shape != expected:
         raise ValueError(
             f"`model` must return one prediction per observation, an array of y's shape "

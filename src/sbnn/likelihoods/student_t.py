@@ -16,8 +16,8 @@ from sbnn.likelihoods.gaussian import Gaussian, spread_of
 if TYPE_CHECKING:
     from sbnn.priors import KnownPrior
 
-# Prior of log(ν − 1): median ν = 11, 95 % between 2.4 and 72. Gaussian noise is ν → ∞, and beyond
-# ν ≈ 30 the data can hardly tell; ν ≤ 1 has no mean.
+# Prior of log(ν − 1): median ν = 11, 95 % between 2.4 and 72. ν → ∞ is Gaussian noise, which data
+# hardly distinguish from ν ≈ 30; for ν ≤ 1 there is no mean.
 NU_PRIOR = (math.log(10.0), 1.0)
 
 
@@ -88,7 +88,7 @@ class StudentT(Likelihood):
         return (*Gaussian().priors(y), Normal(*NU_PRIOR))
 
     def start(self, y: np.ndarray) -> np.ndarray:
-        """The scale from the median absolute deviation, which outliers do not move; ν = 11."""
+        """Scale from the median absolute deviation, which is robust to outliers; ν = 11."""
         spread = 1.4826 * float(np.median(np.abs(y - np.median(y))))
         spread = spread if spread > 0 else spread_of(y)
         return np.array([0.5 * math.log(0.1) + math.log(spread), NU_PRIOR[0]])
@@ -96,7 +96,15 @@ class StudentT(Likelihood):
 
 @dataclass(frozen=True)
 class VaryingStudentT(Likelihood):
-    """y = f₁ + exp(f₂) t_ν: the scale is a second output of the model; θ = log(ν − 1)."""
+    """y = f₁ + exp(f₂) t_ν: the scale is a second output of the model; θ = log(ν − 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sbnn.likelihoods import VaryingStudentT
+    >>> VaryingStudentT().information(np.zeros(2), np.log([2.0])).tolist()  # ν = 3
+    [0.6666666666666666, 1.0]
+    """
 
     outputs = ("mean", "log_sigma")
     parameters = ("log_nu_minus_1",)

@@ -12,14 +12,14 @@ import numpy as np
 
 
 class BlackBox(NamedTuple):
-    """What a worker needs of a problem."""
+    """The parts of a problem that a worker needs."""
 
     function: Callable
     data: Any
     names: tuple[str, ...]
 
     def value(self, theta: np.ndarray) -> float:
-        """The function on one θ, its answer checked to be one number."""
+        """Evaluate the function at one θ and check that it returns a single number."""
         value = self.function(theta) if self.data is None else self.function(theta, self.data)
         if value is None:
             raise ValueError("`log_likelihood` returned None; does it end with `return`?")

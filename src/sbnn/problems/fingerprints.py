@@ -1,4 +1,4 @@
-"""What makes two problems the same: hashes of their functions, of what these use, and of data."""
+"""Identity of a problem: hashes of its function, the values the function uses, and the data."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ _known: weakref.WeakKeyDictionary[Problem, dict[str, Any]] = weakref.WeakKeyDict
 def problem_identity(problem: Problem) -> dict[str, Any]:
     """Configuration, data and function of a problem, in a form that can be stored and compared.
 
-    Taken once per problem, when it is first asked for: a function that counts its calls stays the
-    same function.
+    Computed once per problem, on first use, so a function that counts its calls keeps its identity.
     """
     if problem not in _known:
         out = {
@@ -46,7 +45,7 @@ def problem_identity(problem: Problem) -> dict[str, Any]:
 
 
 def function_identity(function: Callable) -> dict[str, Any]:
-    """Name and code of a function, and the values that it finds outside itself, by their names."""
+    """Name and code of a function, with hashes of the outside values it reads, by name."""
     if isinstance(function, ModelLikelihood):
         return {**function_identity(function.model), "noise": value_hash(function.likelihood)}
     function = _unwrap(function)
@@ -61,7 +60,7 @@ def function_identity(function: Callable) -> dict[str, Any]:
 
 
 def fingerprint(data: Any) -> str:
-    """A short hash of arrays, numbers and strings in any nesting."""
+    """Short hash of arrays, numbers and strings, nested in any way."""
     digest = hashlib.sha256()
     leaves, structure = jax.tree_util.tree_flatten(data)
     digest.update(str(structure).encode())
@@ -73,10 +72,10 @@ def fingerprint(data: Any) -> str:
 
 
 def value_hash(value: Any) -> str:
-    """A hash of numbers, strings, arrays, containers, functions and objects, by what they hold.
+    """Content hash of numbers, strings, arrays, containers, functions and objects.
 
-    It is the same in every run. An object of a library counts by what it would be pickled as, and
-    one that cannot be pickled (a lock, an open file) by its type alone.
+    It is the same in every run. Objects from libraries are hashed by their pickled state, or by
+    type alone if they cannot be pickled (a lock, an open file).
     """
     return _digest(value, {})
 
@@ -89,13 +88,13 @@ def _hash(tokens: Iterator[bytes]) -> str:
 
 
 def _digest(value: Any, seen: dict[int, tuple[Any, str]]) -> str:
-    """`value_hash`, each object looked at once; `seen` keeps it alive, so that its id stays its."""
+    """`value_hash` that visits each object once; `seen` keeps objects alive so ids stay unique."""
     value = _unwrap(value)
     kind = type(value).__qualname__.encode()
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return _hash(iter([kind, repr(value).encode()]))
     if id(value) not in seen:
-        seen[id(value)] = (value, "itself")  # found again inside itself
+        seen[id(value)] = (value, "itself")  # placeholder for cycles
         tokens = _parts(value, lambda part: iter([_digest(part, seen).encode()]))
         seen[id(value)] = (value, _hash(itertools.chain([kind], tokens)))
     return seen[id(value)][1]
@@ -145,7 +144,7 @@ def _parts(value: Any, walk: Callable[[Any], Iterator[bytes]]) -> Iterator[bytes
         yield from walk(_reduced(value))
 
 
-# Of a class, what does not say how its objects behave.
+# Class attributes that do not affect how its objects behave.
 _NO_PART = {
     *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__firstlineno__"),
     *("__dataclass_fields__", "__dataclass_params__", "_abc_impl"),
@@ -153,7 +152,7 @@ _NO_PART = {
 
 
 def _member(value: Any) -> Any:
-    """An attribute of a class: the functions in methods and properties; other values as is."""
+    """Hashable part of a class attribute: the functions of methods and properties, else itself."""
     if isinstance(value, property):
         return value.fget, value.fset
     if isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType):
@@ -166,12 +165,12 @@ def _as_array(value: Any) -> np.ndarray | None:
         return None
     try:
         return np.asarray(value)
-    except Exception:  # a library's refusal, of whatever kind
+    except Exception:  # libraries raise all kinds of errors here
         return None
 
 
 def _reduced(value: Any) -> Any:
-    """What the pickle protocol makes of a library's object: its type and state, unpickled."""
+    """Type and state of a library's object, from the pickle protocol."""
     try:
         reduced = value.__reduce_ex__(4)
     except Exception:
@@ -180,7 +179,7 @@ def _reduced(value: Any) -> Any:
 
 
 def _code_tokens(code: types.CodeType) -> Iterator[bytes]:
-    """Instructions, names and constants; not the file, the lines or the comments."""
+    """Instructions, names and constants, without file name, line numbers or comments."""
     yield code.co_code
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)).encode()
     for constant in code.co_consts:
@@ -191,7 +190,7 @@ def _code_tokens(code: types.CodeType) -> Iterator[bytes]:
 
 
 def _outside(function: types.FunctionType) -> dict[str, Any]:
-    """Values of a function's defaults, closure and globals, but for those that it sets itself."""
+    """Values of a function's defaults, closure and globals, except those it assigns."""
     read, written = set(), set()
     for code in _nested(function.__code__):
         for instruction in dis.get_instructions(code):
@@ -219,7 +218,7 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _unwrap(value: Any) -> Any:
-    """The function under decorators that keep it, such as jax.jit."""
+    """The function inside decorators such as `jax.jit`."""
     return inspect.unwrap(value) if callable(value) else value
 
 
@@ -230,8 +229,8 @@ def _name(value: Any) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _is_users(module: str | None) -> bool:
-    """Whether a module is the user's own, not part of Python or of an installed package."""
-    if (module or "").split(".")[0] == "sbnn":  # its version is kept beside
+    """Whether a module is the user's code rather than Python or an installed package."""
+    if (module or "").split(".")[0] == "sbnn":  # identified by its version instead
         return False
     found = sys.modules.get(module or "")
     if found is None:

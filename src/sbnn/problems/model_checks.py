@@ -1,4 +1,4 @@
-"""From a model and observations to the parts of a problem: what `Problem.from_model` checks."""
+"""Checks behind `Problem.from_model`: from a model and observations to the parts of a problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sbnn.problems.regression import Regression
 
 
 class ModelParts(NamedTuple):
-    """What `Problem.from_model` is made of."""
+    """The parts of a problem made by `Problem.from_model`."""
 
     function: ModelLikelihood
     data: tuple[np.ndarray, np.ndarray]  # y and the known parameters of the likelihood
@@ -43,13 +43,24 @@ def around_model(
     noise_prior: KnownPrior | None,
     black_box: bool | None,
 ) -> ModelParts:
-    """A model and observations, checked, as the parts of a problem."""
+    """Check a model and its observations and return the parts of a problem.
+
+    The parameters are those of `Problem.from_model`, with `noise` resolved to `likelihood`.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not callable.
+    ValueError
+        If y is not numeric and finite, its shape differs from the predictions, or its noise
+        cannot be inferred.
+    """
     if not callable(model):
         raise TypeError(f"`model` must be a function; got {model!r}.")
     names, given, y = list(names), dict(priors or {}), check_observations(y)
     function = ModelLikelihood(model, len(names), likelihood, noise_std is None)
     shape: tuple[int, ...] | None
-    if black_box is False:  # let JAX say what it cannot trace
+    if black_box is False:  # let JAX raise its own tracing error
         shape = shape_of(model, len(names))
     else:
         shape = None if black_box else traced_shape(model, len(names))
@@ -61,7 +72,7 @@ def around_model(
     if noise_std is None:
         if noise_prior is None and (columns.std(axis=0) <= 1e-12 * np.abs(y).max()).any():
             raise ValueError(
-                "y does not vary, so it does not show how large its noise is; give `noise_std` or "
+                "y is constant, so its noise level cannot be inferred; give `noise_std` or "
                 "`noise_prior`."
             )
         added, given = noise_priors(likelihood, columns, given, noise_prior, names)
@@ -83,12 +94,30 @@ def around_model(
 def traced_shape(
     model: Callable, n: int, function: Callable | None = None
 ) -> tuple[int, ...] | None:
-    """Shape of model(θ) as JAX sees it, found without numbers; None where JAX cannot trace it.
+    """Shape of model(θ) from abstract tracing; None if JAX cannot trace the model.
 
-    An answer that does not carry the tracer along was made outside JAX (by a file or a program
-    that was handed the tracer's text, say): that is a black box too. A function that uses JAX and
-    cannot be traced has a mistake, most likely: where another number of parameters would do, that
-    is an error, else a warning. `function` is the user's own, where `model` is made of it.
+    A result that is not a tracer was computed outside JAX, for example by a program that received
+    the tracer as text: the model is then a black box too. A function that uses JAX but cannot be
+    traced most likely has a bug. If it can be traced with another number of parameters, this
+    raises; otherwise it warns.
+
+    Parameters
+    ----------
+    model : callable
+        Function of θ.
+    n : int
+        Number of parameters.
+    function : callable, optional
+        The user's function, if `model` wraps it.
+
+    Returns
+    -------
+    tuple of int or None
+
+    Raises
+    ------
+    ValueError
+        If the function takes a different number of parameters.
     """
     traced = False
 
@@ -102,23 +131,23 @@ def traced_shape(
         shape = shape_of(watched, n)
     except Exception as error:
         if _uses_jax(function or model):
-            _refuse_count(n, _another_count(model, n))
+            _reject_count(n, _another_count(model, n))
             reason = (str(error).strip() or "no message").splitlines()[0]
             warnings.warn(
                 f"The function uses JAX, but JAX cannot trace it with {n} parameters "
                 f"({type(error).__name__}: {reason}). It is called as plain Python: slowly and "
-                "without gradients. Correct it, or say black_box=True.",
+                "without gradients. Fix it, or set black_box=True.",
                 stacklevel=4,
             )
         return None
     if not traced:
         return None
     if not _reads_within(model, n):
-        _refuse_count(n, next((m for m in range(n + 1, n + 60) if _reads_within(model, m)), None))
+        _reject_count(n, next((m for m in range(n + 1, n + 60) if _reads_within(model, m)), None))
     return shape
 
 
-def _refuse_count(n: int, expected: int | None) -> None:
+def _reject_count(n: int, expected: int | None) -> None:
     if expected is not None:
         raise ValueError(
             f"`names` has {plural(n, 'name')}, but the function takes "
@@ -127,9 +156,9 @@ def _refuse_count(n: int, expected: int | None) -> None:
 
 
 def _reads_within(model: Callable, n: int) -> bool:
-    """Whether n parameters hold all that the function reads by number, as theta[2] does.
+    """Whether every static index the function reads, such as theta[2], is below n.
 
-    Beyond the end JAX quietly hands out the last one, unless it is told to look.
+    By default JAX silently clamps an index beyond the end to the last entry.
     """
     option = "jax_check_static_indices"
     before = getattr(jax.config, option, None)
@@ -146,8 +175,8 @@ def _reads_within(model: Callable, n: int) -> bool:
 
 
 def _another_count(model: Callable, n: int) -> int | None:
-    """The number of parameters next to n that JAX can trace the function with, if there is one."""
-    stop = time.perf_counter() + 1.0  # a function may do much before it meets the tracer
+    """The number of parameters nearest to n with which JAX can trace the function, or None."""
+    stop = time.perf_counter() + 1.0  # a function may run for long before tracing fails
     for m in sorted(range(1, 2 * n + 10), key=lambda m: (abs(m - n), -m))[1:60]:
         try:
             shape_of(model, m)
@@ -160,7 +189,7 @@ def _another_count(model: Callable, n: int) -> int | None:
 
 
 def _uses_jax(function: Callable) -> bool:
-    """Whether the function itself names a module of JAX."""
+    """Whether the function's own code refers to a JAX module."""
     function = getattr(function, "func", function)  # functools.partial
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
@@ -177,15 +206,15 @@ def _uses_jax(function: Callable) -> bool:
 
 @float64
 def shape_of(model: Callable, n: int) -> tuple[int, ...]:
-    """Shape of model(θ), traced as it will be compiled: JAX remembers the type of constants."""
+    """Shape of model(θ), traced in float64 as it will be compiled: JAX caches constants' types."""
     return jax.eval_shape(model, jax.ShapeDtypeStruct((n,), jnp.float64)).shape
 
 
 def check_observations(y: Any) -> np.ndarray:
-    """y as a finite array of one or two dimensions, or an error that says why not."""
+    """Check that y is a non-empty, finite array with one or two dimensions, and return it."""
     if np.ma.is_masked(y):
         raise ValueError(
-            "y has masked entries; remove them, and their predictions, first (y.compressed())."
+            "y has masked entries; remove them and their predictions first (y.compressed())."
         )
     reject_complex("y", y)
     try:
@@ -199,7 +228,7 @@ def check_observations(y: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(
-            f"y holds {array[at]} at index {at[0] if len(at) == 1 else at}; remove missing values, "
-            "and their predictions, first."
+            f"y contains {array[at]} at index {at[0] if len(at) == 1 else at}; remove missing "
+            "values and their predictions first."
         )
     return array

@@ -29,7 +29,7 @@ def layer_slices(sizes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
 
 
 class Neuron(NamedTuple):
-    """Positions in φ of the weights into a hidden neuron, its bias, and the weights out of it."""
+    """Positions in φ of a hidden neuron's incoming weights, bias and outgoing weights."""
 
     incoming: np.ndarray
     bias: int
@@ -37,7 +37,7 @@ class Neuron(NamedTuple):
 
     @property
     def members(self) -> np.ndarray:
-        """All of them."""
+        """Positions of all its parameters."""
         return np.r_[self.incoming, self.bias, self.outgoing]
 
 
@@ -161,7 +161,7 @@ class Network:
     def forward_row(self, columns: Array, inputs: Array) -> Array:
         """Outputs at one row of data for many φ: (n_parameters, n), (n_inputs,) → (n_outputs, n).
 
-        The parameter vectors are the fast axis, which a CPU's vector units like best.
+        The last axis runs over parameter vectors, which suits the vector units of a CPU.
         """
         activation = ACTIVATIONS[self.activation].value
         out = inputs[:, None]
@@ -184,8 +184,8 @@ class Network:
 
 
 def _affine(weights: Array, hidden: Array, biases: Array) -> Array:
-    # A matrix product over a handful of neurons is slower than a fused sum on a CPU, and its
-    # rounding depends on the batch; from eight inputs on the product wins.
+    # On a CPU, a matrix product over a few neurons is slower than a fused sum, and its rounding
+    # depends on the batch; from eight inputs on, the product is faster.
     if weights.shape[-1] < 8:
         terms = [weights[:, i, None] * hidden[i] for i in range(weights.shape[-1])]
         return functools.reduce(jnp.add, terms) + biases[:, None]
@@ -199,15 +199,40 @@ def _forward_all(network: Network, phi: Array, x: Array) -> Array:
 
 @float64
 def push_forward(network: Network, phi: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Network outputs for every draw: (n, d), (m, n_inputs) → (n, m, n_outputs).
+    """Network outputs for every draw; parameter uncertainty only, without noise.
 
-    Parameter uncertainty only, as in the study's prediction figures.
+    Parameters
+    ----------
+    network : Network
+    phi : ndarray, shape (n, d)
+        Draws; entries after the network's parameters are ignored.
+    x : ndarray, shape (m, n_inputs)
+
+    Returns
+    -------
+    ndarray, shape (n, m, n_outputs)
     """
     return np.asarray(_forward_all(network, phi[:, : network.n_parameters], x))
 
 
 def check_inputs(network: Network, x: ArrayLike) -> np.ndarray:
-    """x as (m, n_inputs), finite."""
+    """Return x with shape (m, n_inputs).
+
+    Parameters
+    ----------
+    network : Network
+    x : array-like
+        A scalar, a vector or a matrix. A vector is one row, or one column for a single input.
+
+    Returns
+    -------
+    ndarray, shape (m, n_inputs)
+
+    Raises
+    ------
+    ValueError
+        If x has the wrong number of columns or is not finite.
+    """
     x = np.asarray(x, dtype=float)
     if x.ndim == 0:
         x = x[None]
@@ -215,8 +240,8 @@ def check_inputs(network: Network, x: ArrayLike) -> np.ndarray:
         x = x[:, None] if network.n_inputs == 1 else x[None, :]
     if x.ndim != 2 or x.shape[1] != network.n_inputs:
         raise ValueError(
-            f"x must have {network.n_inputs} column(s), as the training data; got shape {x.shape}."
+            f"x must have {network.n_inputs} column(s) like the training data; got shape {x.shape}."
         )
     if not np.isfinite(x).all():
-        raise ValueError("x holds NaN or infinite values.")
+        raise ValueError("x contains NaN or infinite values.")
     return x

@@ -1,4 +1,4 @@
-"""Regression with a neural network as a problem: data, noise, names and priors of its weights."""
+"""Neural network regression as a problem: data, noise, parameter names and priors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sbnn.problems.symmetry import Symmetry
 
 
 class NetworkProblem(Problem):
-    """Regression with a neural network; made by `network_problem`.
+    """Regression with a neural network; create one with `network_problem`.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class NetworkProblem(Problem):
     likelihood : Likelihood
     x, y : ndarray, shapes (n, n_inputs) and (n, n_targets)
     noise_std : ndarray or None
-        Known standard deviations, (n_targets,) or (n, n_targets); None where they are inferred.
+        Known standard deviations, (n_targets,) or (n, n_targets); None if they are inferred.
     """
 
     network: Network
@@ -98,9 +98,9 @@ class NetworkProblem(Problem):
     def _walk_precision(self) -> str:
         """float32 where its rounding moves the log-likelihood by less than 10⁻³, else float64.
 
-        Rounding moves an output by about ε (max|y| + B √m), with weights up to B into the output
-        from m neurons; over σ, for n residuals of order 1 and independent roundings, the sum of
-        squares moves by √n times that.
+        Rounding moves an output by about ε (max|y| + B √m), for m neurons with output weights up
+        to B. With n residuals r/σ of order 1 and independent rounding errors, the sum of squares
+        moves by √n / σ times that.
         """
         if self.noise_std is None:
             return "float64"  # σ may become as small as the data allow
@@ -154,7 +154,7 @@ def network_problem(
     noise_prior: KnownPrior | None = None,
     noise: str | Likelihood = "constant",
 ) -> NetworkProblem:
-    """Regression of y on X by a multilayer perceptron.
+    """Regression of y on X with a multilayer perceptron.
 
     Parameters
     ----------
@@ -162,26 +162,32 @@ def network_problem(
     y : array, shape (n,) or (n, n_outputs)
     hidden_layer_sizes : sequence of int
         Widths of the hidden layers; () is a linear model.
-    activation : str
+    activation : {"tanh", "relu", "sigmoid", "softplus", "sin", "identity"}
     noise_std : float, one per output, one per observation, or None
         Known standard deviation of Gaussian noise. None infers it as the parameter ``log_sigma``
         (``log_sigma[1]``, … for several outputs) with `noise_prior`.
     bound : float
-        Weights are uniform on ±bound before their relevance is learned.
+        Parameters with an ARD prior are uniform on ±bound before their relevance is learned.
     priors : mapping, optional
         Known priors by name or group, for example ``{"b[2]": Normal(0, 0.1)}``.
     ard : sequence of str, optional
-        What gets an ARD prior in the sparse methods; by default all that has no known prior.
+        Names or groups with an ARD prior in the sparse methods; by default, all parameters
+        without a known prior.
     noise_prior : prior, optional
         Prior of ``log_sigma``; by default normal around log(std(y) / 3) with std 1.5.
     noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
         Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
         standard deviation that depends on the inputs (a second output of the network); the same two
-        with Student-t tails; or a likelihood of your own (`sbnn.likelihoods.Likelihood`).
+        with Student-t tails; or a custom `sbnn.likelihoods.Likelihood`.
 
     Returns
     -------
     NetworkProblem
+
+    Raises
+    ------
+    ValueError
+        If X or y is not numeric and finite, their shapes do not match, or an option is invalid.
 
     Examples
     --------
@@ -207,7 +213,22 @@ def network_problem(
 
 
 def check_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """X as (n, n_features) and y as (n, n_outputs), both finite, or an error that says why not."""
+    """Return X with shape (n, n_features) and y with shape (n, n_outputs).
+
+    Parameters
+    ----------
+    X : array-like, shape (n,) or (n, n_features)
+    y : array-like, shape (n,) or (n, n_outputs)
+
+    Returns
+    -------
+    x, targets : ndarray
+
+    Raises
+    ------
+    ValueError
+        If either is not numeric and finite, or they have different numbers of rows.
+    """
     arrays = []
     for name, values in (("X", X), ("y", y)):
         try:
@@ -221,7 +242,7 @@ def check_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         if not np.isfinite(array).all():
             row, column = np.argwhere(~np.isfinite(array))[0]
             raise ValueError(
-                f"{name} holds {array[row, column]} in row {row}, column {column} "
+                f"{name} contains {array[row, column]} in row {row}, column {column} "
                 "(counted from 0); remove or fill missing values first."
             )
         arrays.append(array)
@@ -234,7 +255,7 @@ def check_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _noise_label(name: str) -> str:
-    """``log_sigma[2]`` → $\\log\\sigma_{2}$; any other parameter keeps its name."""
+    """``log_sigma[2]`` → $\\log\\sigma_{2}$; other names stay as they are."""
     base, _, rest = name.partition("[")
     if not base.startswith("log_"):
         return name
@@ -272,9 +293,9 @@ def _network_log_likelihood(
 def _rapid_log_likelihood(
     network: Network, likelihood: Likelihood, inferred: bool, per_row: bool, precision: str
 ) -> Callable[[Any, Any], Any]:
-    """The same, one row of the data after the other with the particles as the fast axis.
+    """The same log-likelihood, row by row with the particles as the last axis.
 
-    On a CPU this is up to three times as fast as the form above, which keeps derivatives cheap.
+    On a CPU this is up to three times as fast; the form above has cheaper derivatives.
     """
 
     def log_likelihood(data: Any, phi: Any) -> Any:
@@ -307,10 +328,10 @@ def _rapid_log_likelihood(
 
 
 def _text_column(values: Any) -> str:
-    """The first column of a data frame that holds no numbers, for a message."""
+    """Part of an error message that names the first non-numeric column of a data frame."""
     for name in getattr(values, "columns", ()):
         try:
             np.asarray(values[name], dtype=float)
         except (TypeError, ValueError):
-            return f" in column {name!r}; drop it, or turn it into numbers"
+            return f" in column {name!r}; drop it or convert it to numbers"
     return ""

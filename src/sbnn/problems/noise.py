@@ -1,4 +1,4 @@
-"""Parameters of the noise: known standard deviations, names and priors of inferred ones."""
+"""Noise parameters: known standard deviations, and the names and priors of inferred ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sbnn.priors import KnownPrior
 
 
 def check_noise_std(noise_std: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Known standard deviations as given: (), (n_targets,), or one per observation.
+    """Check known standard deviations and return them as an array.
 
     Parameters
     ----------
@@ -25,6 +25,11 @@ def check_noise_std(noise_std: Any, shape: tuple[int, ...]) -> np.ndarray:
     -------
     ndarray
         Broadcasts to `shape`.
+
+    Raises
+    ------
+    ValueError
+        If `noise_std` is not numeric, finite and positive, or does not broadcast to `shape`.
     """
     try:
         sigma = np.asarray(noise_std, dtype=float)
@@ -46,7 +51,7 @@ def check_noise_std(noise_std: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def require_gaussian(likelihood: Likelihood) -> None:
-    """Known standard deviations belong to Gaussian noise."""
+    """Raise ValueError unless the noise is Gaussian, the only kind that takes `noise_std`."""
     if likelihood != Gaussian():
         raise ValueError(
             "`noise_std` gives the standard deviation of Gaussian noise; leave it out, or use "
@@ -68,21 +73,34 @@ def noise_priors(
     noise_prior: KnownPrior | None,
     taken: Sequence[str] = (),
 ) -> tuple[list[str], dict[str, KnownPrior]]:
-    """Names of the inferred noise, and `priors` with theirs added where missing.
+    """Names of the inferred noise parameters, and `priors` completed with theirs.
 
     Parameters
     ----------
+    likelihood : Likelihood
     y : ndarray, shape (n, n_targets)
+    priors : mapping
+        Known priors by name or group.
     noise_prior : prior, optional
         Replaces the default prior of the first parameter of every target.
     taken : sequence of str
         Names of the model's own parameters.
+
+    Returns
+    -------
+    names : list of str
+    priors : dict
+
+    Raises
+    ------
+    ValueError
+        If a name in `taken` is also the name of a noise parameter.
     """
     names = noise_names(likelihood, y.shape[1])
     if clash := sorted(set(names) & set(taken)):
         raise ValueError(
-            f"{clash[0]!r} is the name of the inferred noise; call your parameter something else, "
-            "or give `noise_std`."
+            f"{clash[0]!r} is the name of the inferred noise; rename your parameter or give "
+            "`noise_std`."
         )
     out = dict(priors)
     for k, column in enumerate(y.T):

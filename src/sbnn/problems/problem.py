@@ -1,4 +1,4 @@
-"""Problems: a log-likelihood with priors and names, from a network or from a user's function."""
+"""`Problem`: a log-likelihood with named parameters and priors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from sbnn.problems.target import Target
 
 @dataclass(frozen=True, eq=False)
 class _Itself:
-    """A function known by being the same object, whether or not it can be hashed."""
+    """A function compared by identity, whether or not it is hashable."""
 
     function: Callable
 
@@ -55,7 +55,7 @@ def _vectorise(itself: _Itself, with_data: bool, uses: str) -> Callable:
 
 
 class Problem:
-    """A model to be learned: a log-likelihood, names, known priors, and which parameters are ARD.
+    """A model to learn: a log-likelihood, named parameters, known priors, and an ARD selection.
 
     Parameters
     ----------
@@ -67,16 +67,25 @@ class Problem:
     names : sequence of str
         One name per parameter.
     priors : mapping, optional
-        Known priors by name or by group (a common beginning of names); see `sbnn.priors`.
+        Known priors by name or by group (a common prefix of names); see `sbnn.priors`.
     ard : sequence of str, optional
-        Names or groups whose relevance is to be learned. Before it is, they are uniform on
-        ±`bound`, unless `priors` gives them another uniform box.
+        Names or groups whose relevance is learned. Before that they are uniform on ±`bound`,
+        unless `priors` gives them another uniform box.
     bound : float
         Half-width of that box.
     data : optional
-        Passed to the function as it is; it also identifies the data when results are compared.
+        Passed to the function unchanged; it also identifies the data when results are compared.
+    labels : sequence of str, optional
+        Labels for figures, one per parameter; by default `names`.
     black_box : bool, optional
-        Say True for a plain Python function, False for a JAX one; found out when left at None.
+        True for a plain Python function, False for a JAX function; None detects which.
+
+    Raises
+    ------
+    TypeError
+        If `log_likelihood` is not callable or a prior is not from `sbnn.priors`.
+    ValueError
+        If names, priors or `bound` are invalid, or the function does not return a scalar.
 
     Examples
     --------
@@ -132,24 +141,37 @@ class Problem:
         bound: float = 20.0,
         black_box: bool | None = None,
     ) -> Problem:
-        """Any model that predicts y, with noise: JAX, plain Python, a simulator.
+        """Problem for a model that predicts y: a JAX or Python function, or a simulator.
 
         Parameters
         ----------
         model : callable
-            ``model(theta)``, theta of shape (len(names),), returns predictions of y's shape.
+            ``model(theta)`` for theta of shape (len(names),), returning predictions of y's shape.
         y : array, shape (n,) or (n, n_outputs)
         noise_std : float, one per output, one per observation, or None
             Known standard deviation of the noise. None infers its logarithm as ``log_sigma`` (or
             ``log_sigma[1]``, … for several outputs) with `noise_prior` (default: normal around
             log(std(y) / 3), std 1.5); the model does not see it.
         noise : {"constant", "student_t"} or Likelihood
-            Gaussian or Student-t noise of constant scale, or a likelihood of your own
-            (`sbnn.likelihoods.Likelihood`). For a likelihood with p outputs ("varying" and
+            Gaussian or Student-t noise of constant scale, or a custom
+            `sbnn.likelihoods.Likelihood`. For a likelihood with p outputs ("varying" and
             "varying_student_t" have two) the model returns one more axis of length p.
+        noise_prior : prior, optional
+            Prior of ``log_sigma``.
         names, priors, ard, bound, black_box
-            As for `Problem`. Say ``black_box=True`` for a model that runs a program or writes
+            As for `Problem`. Set ``black_box=True`` for a model that runs a program or writes
             files, so that JAX does not try to trace it.
+
+        Returns
+        -------
+        Problem
+
+        Raises
+        ------
+        TypeError
+            If `model` is not callable.
+        ValueError
+            If y, the predictions, the noise or the priors are invalid.
 
         Examples
         --------
@@ -235,7 +257,7 @@ class Problem:
 
     @property
     def _arrays(self) -> Any:
-        """The data as JAX sees it."""
+        """The data as a pytree for JAX."""
         return self.data if self.data is not None else ()
 
     @functools.cached_property
@@ -243,14 +265,14 @@ class Problem:
         """The function of one θ as a batched function of (data, φ).
 
         JAX compiles the globals and attributes that a function reads as constants. Problems share
-        a compiled function only while these are the same: a new problem sees their present values.
+        a compiled function only if these are equal, so a new problem sees their current values.
         """
         uses = json.dumps(function_identity(self.function), sort_keys=True)
         return _vectorise(_Itself(self.function), self.data is not None, uses)
 
     @property
     def _rapid(self) -> Callable | None:
-        """A faster form of `_batched` for walks, or None."""
+        """A faster form of `_batched` for random walks, or None."""
         return None
 
     @property
@@ -263,29 +285,29 @@ class Problem:
         return JointPrior.of(self.priors)
 
     def known_prior(self) -> JointPrior:
-        """Known priors, and the uniform box where ARD: what standard Bayes uses."""
+        """Prior of standard Bayes: known priors, and the uniform box for ARD parameters."""
         return self._known_prior
 
     def prior_at(self, log_alpha: np.ndarray) -> JointPrior:
-        """The hybrid prior p(φ|α): N(0, 1/α) where ARD, known priors elsewhere."""
+        """Hybrid prior p(φ|α): N(0, 1/α) for ARD parameters, known priors for the others."""
         return JointPrior.replace_ard(self.priors, self.ard, log_alpha)
 
     def target(self, prior: JointPrior | None = None) -> Target:
-        """What a sampler needs, under `prior` (the known one when None)."""
+        """The problem in the form a sampler needs, under `prior` (default: `known_prior()`)."""
         function = self.function if self.black_box else self._batched
         data = () if self.black_box else self._arrays
         prior = prior if prior is not None else self.known_prior()
         return Target(data, prior, function, self._rapid)
 
     def log_box_volume(self) -> float:
-        """Log volume of the box of the ARD parameters: what log Z₀ adds to log Z."""
+        """Log volume of the box of the ARD parameters, the difference log Z₀ − log Z."""
         return float(
             sum(math.log(p.high - p.low) for p, a in zip(self.priors, self.ard) if a)  # type: ignore
         )
 
     @float64
     def log_likelihood(self, phi: Any) -> np.ndarray:
-        """Log-likelihood of φ, shape (d,) or (n, d); NaN of the user's function shows as −inf."""
+        """Log-likelihood at φ, shape (d,) or (n, d); NaN from the user's function becomes −inf."""
         phi = np.asarray(phi, dtype=float)
         batch = np.atleast_2d(phi)
         if batch.shape[-1] != self.n_parameters:
@@ -298,11 +320,11 @@ class Problem:
         return value if phi.ndim == 2 else value[0]
 
     def call(self, theta: np.ndarray) -> float:
-        """The user's black-box function on one θ, its answer checked to be one number."""
+        """Evaluate the black-box function at one θ and check that it returns a single number."""
         return BlackBox(self.function, self.data, self.names).value(theta)
 
     def description(self) -> dict[str, Any]:
-        """Everything but the function and the data, in a form that can be stored."""
+        """Configuration without the function and the data, ready to be stored as JSON."""
         return {
             "names": list(self.names),
             "labels": list(self.labels),
@@ -314,11 +336,11 @@ class Problem:
         }
 
     def data_fingerprint(self) -> str | None:
-        """A hash of the data, or None when the problem was given none."""
+        """Hash of the data, or None if there are none."""
         return None if self.data is None else fingerprint(self.observations)
 
     def fingerprint(self) -> str:
-        """A hash of the configuration and the data."""
+        """Hash of the configuration and the data."""
         text = json.dumps(self.description(), sort_keys=True)
         return hashlib.sha256((text + fingerprint(self.data)).encode()).hexdigest()[:16]
 
@@ -329,17 +351,17 @@ def _evaluate(target: Target, phi: Any) -> Any:
 
 
 def _is_traceable(function: Callable, n: int, data: Any) -> bool:
-    """Whether JAX can trace the function, found out without running it on numbers."""
+    """Whether JAX can trace the function; it is not run on numbers."""
     one = function if data is None else lambda theta: function(theta, data)
     return traced_shape(one, n, function) is not None
 
 
 def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What can be pruned as one: (gate, members), positions among the ARD parameters.
+    """Units that are pruned as a whole: (gate, members), positions among the ARD parameters.
 
-    Of a network, hidden neurons, whose gate is their outgoing weights; of any other model, single
-    parameters. A network's single weights and biases are left to the evidence alone: forcing the
-    marginal ones to zero made predictions too sure where the data end.
+    For a network these are hidden neurons, gated by their outgoing weights; for other models,
+    single parameters. Single weights and biases of a network are left to the evidence: forcing
+    marginal ones to zero made predictions overconfident outside the range of the data.
     """
     network = problem.network
     if network is None:
@@ -351,6 +373,7 @@ def prunable_units(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def require_problem(problem: Any) -> None:
+    """Raise TypeError unless `problem` is a `Problem`."""
     if not isinstance(problem, Problem):
         raise TypeError(
             f"The first argument must be an sbnn.Problem; got {type(problem).__name__}. "
@@ -359,9 +382,10 @@ def require_problem(problem: Any) -> None:
 
 
 def require_ard(problem: Any, method: str) -> None:
+    """Raise ValueError unless `problem` has ARD parameters; `method` is named in the message."""
     require_problem(problem)
     if not problem.ard.any():
         raise ValueError(
-            f"`{method}` learns the relevance of ARD parameters and the problem has none; "
+            f"`{method}` learns the relevance of ARD parameters, but the problem has none; "
             "name some in `ard`, or use sbnn.standard."
         )

@@ -1,4 +1,4 @@
-"""A model with a likelihood: predictions, observations and noise in one shape for all problems."""
+"""`Regression`: predictions, observations and noise of a problem in one common form."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from sbnn.likelihoods import Likelihood
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """What curvatures, the Laplace engine and predictions need of a regression problem.
+    """The parts of a regression problem used by curvatures, Laplace fits and predictions.
 
     Attributes
     ----------
     outputs : callable
         ``outputs(phi, inputs)`` for φ of shape (d,) → (n, n_targets, p), written for JAX.
     inputs : array or None
-        Handed to `outputs` at the observations.
+        Passed to `outputs` at the observations.
     n_model : int
-        How many of φ belong to the model; the likelihood's own parameters follow.
+        Number of model parameters in φ; the parameters of the likelihood follow.
     likelihood : Likelihood
     y : ndarray, shape (n, n_targets)
     known : ndarray or None
-        Known parameters of the likelihood, (n_targets, q) or (n, n_targets, q); None: inferred.
+        Known parameters of the likelihood, (n_targets, q) or (n, n_targets, q); None if inferred.
     """
 
     outputs: Callable[[Any, Any], Any]
@@ -46,7 +46,7 @@ class Regression:
     def new_theta(self, phi: np.ndarray) -> np.ndarray:
         """Parameters of the likelihood for new observations, (n_draws, n_targets, q).
 
-        Of standard deviations known row by row, the root mean square stands for new rows.
+        If standard deviations are known per row, new rows get their root mean square.
         """
         theta = self.theta(phi)
         if self.known is None:

@@ -1,4 +1,4 @@
-"""Symmetries of a network: the group, folding into one cell, and the part a prior shares."""
+"""Symmetry group of a network, folding into one cell, and the subgroup a prior shares."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from sbnn.problems.network import Network
 class Symmetry:
     """The group that leaves a network's output unchanged.
 
-    Hidden neurons of one layer may be permuted, and for odd activations their signs flipped. An
+    The hidden neurons of a layer can be permuted, and for odd activations their signs flipped. An
     element is a signed permutation of φ: (index, sign), acting as φ ↦ sign · φ[index].
 
     Parameters
     ----------
     network : Network
     n_extra : int
-        Parameters behind the network's own (inferred noise levels); they stay where they are.
+        Number of parameters after the network's own (inferred noise levels), left unchanged.
     permute, flip : bool
-        Which parts of the group to keep: a prior may be invariant under one and not the other.
+        Parts of the group to keep: a prior may be invariant under one and not the other.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Symmetry:
     def _join(
         self, layers: Sequence[tuple[np.ndarray, np.ndarray]], extra: np.ndarray
     ) -> np.ndarray:
-        """Flatten the layers and put the untouched trailing entries behind them."""
+        """Flatten the layers and append the extra entries."""
         flat = self.network.flatten(layers)
         tail = np.broadcast_to(extra, (*flat.shape[:-1], self.n_extra))
         return np.concatenate([flat, tail], axis=-1)
@@ -85,7 +85,13 @@ class Symmetry:
         return self._join(index, self._tail).astype(int), self._join(sign, np.ones(self.n_extra))
 
     def elements(self, limit: int = 5_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Every group element, the identity first. Refuses groups of more than `limit` elements."""
+        """Every group element, the identity first.
+
+        Raises
+        ------
+        ValueError
+            If the group has more than `limit` elements.
+        """
         if self.order > limit:
             raise ValueError(
                 f"The symmetry group has {self.order} elements, more than `limit`={limit}; "
@@ -142,17 +148,17 @@ class Symmetry:
         return self._join(index, self._tail).astype(int), self._join(sign, np.ones(self.n_extra))
 
     def apply_random(self, rng: np.random.Generator, phi: np.ndarray) -> np.ndarray:
-        """Send every row of φ (n, n_parameters) to a uniformly chosen point of its orbit."""
+        """Map every row of φ (n, n_parameters) to a uniformly chosen point of its orbit."""
         index, sign = self.random(rng, len(phi))
         return np.take_along_axis(phi, index, axis=1) * sign
 
     def fold(self, phi: np.ndarray) -> np.ndarray:
         """The representative of each row's orbit in one fundamental cell.
 
-        From the last hidden layer to the first: signs so that a neuron's outgoing weights sum to
-        a positive number (for even activations signs stay), then neurons in increasing order of
-        their first incoming weight, or of their bias behind the first hidden layer, where incoming
-        weights still depend on the order of the layer before.
+        From the last hidden layer to the first: for odd activations, signs are chosen so that the
+        outgoing weights of a neuron have a positive sum. Then neurons are sorted by their first
+        incoming weight or, after the first hidden layer, by their bias, because incoming weights
+        still depend on the order of the previous layer.
         """
         phi = np.atleast_2d(np.asarray(phi, dtype=float))
         extra = phi[:, self.network.n_parameters :]
@@ -175,10 +181,22 @@ class Symmetry:
 
 
 def invariant_symmetry(symmetry: Symmetry | None, prior: JointPrior, key: Any) -> Symmetry | None:
-    """The part of the group that leaves the prior unchanged too.
+    """The subgroup that also leaves the prior unchanged.
 
-    Decided from the priors' kinds and numbers, so that a box which is asymmetric by little is seen
-    as well as one that is so by much; a user's own density is tried on draws from it.
+    Decided by comparing the kinds and numbers of the priors, which detects even a slightly
+    asymmetric box; custom densities are compared at draws from them.
+
+    Parameters
+    ----------
+    symmetry : Symmetry or None
+    prior : JointPrior
+    key : PRNG key
+        For draws from custom priors.
+
+    Returns
+    -------
+    Symmetry or None
+        None if only the identity is left.
     """
     if symmetry is None or symmetry.order == 1:
         return None

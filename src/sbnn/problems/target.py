@@ -1,4 +1,4 @@
-"""What a sampler needs of a problem, in a form that JAX compiles once per shape."""
+"""`Target`: likelihood and prior of a problem, in a form that JAX compiles once per shape."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from sbnn.priors import JointPrior
 )
 @dataclass(frozen=True)
 class Target:
-    """What a sampler needs: log-likelihood (data, φ of shape (n, d)) → (n,), and a joint prior.
+    """Log-likelihood (data, φ of shape (n, d)) → (n,) and joint prior, for samplers.
 
-    The function is static and the numbers are leaves, so that a second problem of the same shape
-    reuses the compiled sampler. `rapid`, where there is one, is the same function for many φ whose
-    derivatives nobody asks for.
+    The function is static and the numbers are leaves, so a second problem of the same shape
+    reuses the compiled sampler. `rapid`, if given, is a faster form of the same function, for use
+    without derivatives.
     """
 
     data: Any
@@ -34,11 +34,11 @@ class Target:
     rapid: Callable | None = None
 
     def evaluate(self, phi: Array) -> Array:
-        """Log-likelihood of each row, −inf wherever the function gave NaN or +inf."""
+        """Log-likelihood of each row; NaN and +inf become −inf."""
         return _finite_or_impossible(self.log_likelihood(self.data, phi))
 
     def evaluate_rapidly(self, phi: Array) -> Array:
-        """The same for walks, which need no derivatives."""
+        """The same without support for derivatives, as random walks need it."""
         function = self.log_likelihood if self.rapid is None else self.rapid
         return _finite_or_impossible(function(self.data, phi))
 

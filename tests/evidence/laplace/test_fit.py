@@ -1,4 +1,4 @@
-"""Claims about the sampling-free optima, checked against closed forms."""
+"""Laplace optima against closed forms."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_flat_order_is_w1_b1_w2_b2_row_major():
     assert value == pytest.approx(expect, rel=1e-14)
 
 
-def test_a_neuron_without_a_way_out_is_not_evaluated_and_its_weights_are_unseen():
+def test_neuron_without_a_path_to_the_output_is_not_evaluated():
     sizes = (2, 4, 3, 1)
     outgoing = 12 + 4 * np.arange(3) + 1  # W[2][:, 2]
     layout = gn.Layout(sizes, np.setdiff1d(np.arange(gn.n_parameters(sizes)), outgoing))
@@ -122,7 +122,7 @@ def test_both_forms_of_the_precision_agree():
     rng = RNG(0)
     jac, alpha, g = rng.normal(size=(40, 15)), np.exp(rng.normal(size=40) * 3), rng.normal(size=40)
     dual = lq.Precision(jac, alpha)
-    wide = np.hstack([jac, np.zeros((40, 60))])  # zero rows of data change nothing but the branch
+    wide = np.hstack([jac, np.zeros((40, 60))])  # zero columns change only the branch
     primal = lq.Precision(wide, alpha)
     assert primal.primal
     assert not dual.primal
@@ -182,8 +182,8 @@ def test_boxcar_reaches_the_sparse_optimum_and_prunes_one_neuron(seed):
     assert len(best.active) == 7
 
 
-def test_pure_noise_leaves_next_to_nothing():
-    """Chance may leave a weight or two, but no evidence against the constant."""
+def test_almost_all_weights_are_pruned_for_pure_noise():
+    """A weight or two may remain by chance, but no evidence against a constant."""
     rng = RNG(0)
     y = rng.normal(size=(1, 60))
     model = NetworkModel(x_t=rng.normal(size=(3, 60)), y_t=y, sizes=(3, 4, 1))
@@ -197,7 +197,7 @@ def test_pure_noise_leaves_next_to_nothing():
     assert np.allclose(std, 1.0, atol=0.25)
 
 
-def test_no_active_weight_at_all_still_predicts():
+def test_predictions_work_without_active_weights():
     model = NetworkModel(x_t=np.ones((2, 8)), y_t=np.tile([[-1.0, 1.0]], 4), sizes=(2, 3, 1))
     opt = lo.initial(model, RNG(0)).without(np.arange(13))
     opt.log_evidence, opt.precision = lo.log_evidence(model, opt)
@@ -209,7 +209,7 @@ def test_no_active_weight_at_all_still_predicts():
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_optima_equal_up_to_symmetry_are_merged_and_others_are_not(activation):
+def test_only_optima_equal_up_to_symmetry_are_merged(activation):
     sizes, rng = (2, 4, 3, 1), RNG(0)
     x_t, y_t = rng.normal(size=(2, 30)), rng.normal(size=(1, 30))
     model = NetworkModel(x_t=x_t, y_t=y_t, sizes=sizes, activation=activation)
@@ -247,7 +247,7 @@ def awkward():
 
 @pytest.mark.parametrize("case", list(awkward()))
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_awkward_data_give_finite_predictions(case, activation):
+def test_degenerate_data_give_finite_predictions(case, activation):
     x, y = awkward()[case]
     model = NetworkModel(x_t=x, y_t=y, sizes=(len(x), 6, len(y)), activation=activation)
     options = sl.Options(n_starts=3, group_iterations=20, iterations=20)
@@ -263,7 +263,7 @@ def test_awkward_data_give_finite_predictions(case, activation):
     assert lm.sample(mix, x, 7, RNG(1), noise=True).shape == (7, *y.shape)
 
 
-def test_per_output_noise_is_told_apart():
+def test_noise_is_estimated_per_output():
     rng = RNG(0)
     x = rng.normal(size=(1, 200))
     y = np.vstack([x[0] + 0.05 * rng.normal(size=200), -x[0] + 0.5 * rng.normal(size=200)])
@@ -272,7 +272,7 @@ def test_per_output_noise_is_told_apart():
     np.testing.assert_allclose(np.exp(opt.noise[:, 0]), [0.05, 0.5], rtol=0.2)
 
 
-def test_a_known_prior_is_neither_updated_nor_pruned():
+def test_parameters_with_a_known_prior_are_neither_updated_nor_pruned():
     """A prior narrower than the data holds the output bias at its mean."""
     known = KnownPriors([Normal(1.0, 1e-3)], np.array([9]))
     model = replace(boxcar(), known_priors=known)
@@ -282,12 +282,12 @@ def test_a_known_prior_is_neither_updated_nor_pruned():
         assert opt.phi[9] == pytest.approx(1.0, abs=0.01)
 
 
-def test_the_same_seed_gives_the_same_answer():
+def test_same_seed_gives_the_same_result():
     a, b = (sl.fit([[boxcar()]], RNG(7), sl.Options(n_starts=3)) for _ in range(2))
     assert all(np.array_equal(p.phi, q.phi) for p, q in zip(a.optima, b.optima))
 
 
-def test_local_weights_favour_the_component_that_is_sure():
+def test_local_weights_favour_the_more_certain_component():
     model = boxcar()
     mix = sl.fit([[model]], RNG(0), sl.Options(n_starts=4))
     v = np.array([1.0, 4.0])[:, None, None]
@@ -296,7 +296,7 @@ def test_local_weights_favour_the_component_that_is_sure():
 
 
 def test_draws_agree_with_predictions_for_every_output():
-    """Of two optima each is sure of another output: they have other shares in each."""
+    """Each of two optima is certain about a different output, so their shares differ."""
     n, draws = 30, 40_000
     rng = RNG(0)
     x_t = rng.uniform(-1, 1, size=(1, n))
@@ -323,13 +323,13 @@ def test_draws_agree_with_predictions_for_every_output():
     assert (np.abs(wrong - std**2) > 20 * error).all()
 
 
-def test_the_number_of_threads_does_not_change_the_answer():
+def test_result_does_not_depend_on_the_number_of_threads():
     options = sl.Options(n_starts=4, iterations=10)
     a, b = (sl.fit([[boxcar()]], RNG(7), replace(options, n_threads=k)) for k in (1, 3))
     assert all(np.array_equal(p.phi, q.phi) for p, q in zip(a.optima, b.optima))
 
 
-def test_a_stored_factor_gives_the_same_variances_as_the_data():
+def test_stored_factor_gives_the_same_variances_as_the_data():
     rng = RNG(0)
     jac = rng.normal(size=(40, 15))
     dual = lq.Precision(jac, np.exp(rng.normal(size=40)))

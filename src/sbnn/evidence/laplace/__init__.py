@@ -1,4 +1,4 @@
-"""The Laplace engine: sparse optima of the evidence, and the mixture of them.
+"""The Laplace engine: sparse optima of the evidence and mixtures of them.
 
-Imports `problems` and what is below it.
+Imports `problems` and the packages below it.
 """

@@ -1,4 +1,4 @@
-"""Many starts, one mixture of sparse Laplace optima; or one mode at fixed precisions."""
+"""Fit a mixture of sparse Laplace optima from many starts, or modes at fixed precisions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.likelihoods import Gaussian
 
-# Iterations before α and the noise are updated where there are fewer observations than weights:
-# there the first updates would take the whole signal for noise (30 rows, 56 weights: log evidence
-# −31 without it, +3 with it). 5 to 15 do as well.
+# Iterations before α and the noise are updated if there are fewer observations than weights.
+# Without it, the first updates would treat the whole signal as noise (30 rows, 56 weights: log
+# evidence −31 without it, +3 with it). 5 to 15 work equally well.
 WARM_UP = 8
 # Sparse iterations after which families of architectures are compared. The evidence of the shared
-# stage would not do: it prefers few neurons even where pruned wide networks are far better.
+# stage is not suitable: it prefers few neurons even if pruned wide networks are far better.
 TRIAL = 30
-TIE = 3.0  # nats, a Bayes factor of 20: less is no strong evidence for the larger networks
-# Weights kept up to which every unit is tried: each try costs a re-convergence.
+TIE = 3.0  # nats, a Bayes factor of 20: less is not strong evidence for larger networks
+# Every unit is tried if at most this many weights are kept: each trial is run to convergence.
 FEW_WEIGHTS = 60
 MAX_CLIMB = 500  # steps to a mode at fixed precisions
 
@@ -42,21 +42,21 @@ class Options:
     Attributes
     ----------
     n_starts : int
-        Of each family.
+        Number of starts per family.
     group_iterations, iterations : int
         Iterations with one α per weight matrix and bias vector, then with one α per weight and
-        pruning. The shared stage finds a good dense fit; α per weight from a random start prune
-        before the network has found its job. None: 40, and up to 480 below 250 rows, where pruning
-        takes more of them and each is cheap. An optimum that has converged stops earlier.
+        pruning. The shared stage finds a good dense fit; with one α per weight from a random start,
+        weights would be pruned before the network fits. None: 40, and up to 480 below 250 rows,
+        where pruning needs more iterations and each is cheap. Converged optima stop earlier.
     race, keep : float
-        Fraction of the starts of each architecture that go on after a third of the first stage, and
-        of these that are kept in the end, by evidence.
+        Fraction of the starts of each architecture that continue after a third of the first stage,
+        and fraction of these kept in the end, by evidence.
     step, tol : float
-        Damping of the update of log α; change of the log evidence over ten iterations that counts
-        as converged.
+        Damping of the update of log α; change of the log evidence over ten iterations below which
+        an optimum counts as converged.
     neuron_moves : int or None
-        Units tried per round of `remove_units`; None: all where up to `FEW_WEIGHTS` are left, else
-        none.
+        Units tried per round of `remove_units`; None: all if at most `FEW_WEIGHTS` weights are
+        left, else none.
     weighting : str
         See `mixture_weights`.
     max_rows : int
@@ -65,7 +65,7 @@ class Options:
     precision_power : float
         See `SparseMixture`.
     n_threads : int
-        Starts that run side by side; the answer does not depend on it.
+        Starts that run in parallel; the result does not depend on it.
     sparse : bool
         False stops after the first stage: one α per weight matrix and bias vector, no pruning.
     """
@@ -86,7 +86,7 @@ class Options:
 
 
 DEFAULT = Options()
-# For networks of a few dozen weights, where every optimum can be converged and every neuron tried.
+# For networks of a few dozen weights: every optimum is converged and every neuron tried.
 SMALL = Options(iterations=300, tol=1e-3, race=1.0, keep=0.5)
 
 Family = Sequence[Model]  # architectures on the same data, which share the starts evenly
@@ -94,29 +94,29 @@ Family = Sequence[Model]  # architectures on the same data, which share the star
 
 @dataclass(frozen=True)
 class Start:
-    """A start on its way: its model, where it is, and its own random numbers."""
+    """One start: its model, current optimum and random number generator."""
 
     model: Model
     optimum: Optimum
     rng: np.random.Generator
 
     def at(self, optimum: Optimum) -> Start:
-        """The same start further on."""
+        """The same start with an updated optimum."""
         return Start(self.model, optimum, self.rng)
 
 
 def fit(
     families: Sequence[Family], rng: np.random.Generator, options: Options = DEFAULT
 ) -> SparseMixture:
-    """Many starts to a mixture of sparse Laplace optima.
+    """Fit a mixture of sparse Laplace optima from many starts.
 
     Parameters
     ----------
     families : sequence of sequences of Model
-        Of several families, each has its starts, and the one of the best evidence after `TRIAL`
-        sparse iterations stays, the earlier one if it is within `TIE`: give the smaller networks
-        first. Wide networks need not find the narrow ones' optima: where few neurons suffice, many
-        share one job and their optima stay redundant and poor.
+        Each family has its own starts. The first family within `TIE` of the best evidence after
+        `TRIAL` sparse iterations is kept, so list smaller networks first. Wide networks do not
+        always find the optima of narrow ones: if few neurons suffice, many share the work and
+        their optima stay redundant and poor.
     rng : numpy.random.Generator
     options : Options
 
@@ -143,7 +143,7 @@ def fit(
             starts += [Start(model, initial(model, own), own) for own in rng.spawn(count)]
     starts = [s for s in starts if _possible(s.model, s.optimum)]
     _require_starts(starts)
-    # One BLAS thread per start: the matrices are too small to be shared with profit.
+    # One BLAS thread per start: the matrices are too small to benefit from more.
     with threadpool_limits(limits=1, user_api="blas"):
         starts, trials = _optimise(families, starts, options)
     distinct = merge([(start.model, start.optimum) for start in starts])
@@ -164,7 +164,7 @@ def fit(
 def _optimise(
     families: Sequence[Family], starts: list[Start], options: Options
 ) -> tuple[list[Start], tuple[Trial, ...]]:
-    """Shared α, then pruning; the better starts go on, and one family."""
+    """Shared α, then pruning; only the better starts and one family continue."""
     budget = _Budget.of(starts[0].model, options, several=len(families) > 1)
     first = options.group_iterations // 3
     starts = _map(lambda s: s.at(_dense(s, first, options)), starts, options.n_threads)
@@ -181,7 +181,7 @@ def _factor(opt: Optimum) -> Precision:
 
 
 def fit_sparse(model: Model, rng: np.random.Generator, n_starts: int) -> list[Optimum]:
-    """Sparse optima of one small model, best evidence first, with modes to many digits."""
+    """Sparse optima of one small model, best evidence first, the best one polished."""
     options = replace(SMALL, n_starts=n_starts, weighting="evidence")
     mixture = fit([[model]], rng, options)
     best = polish(model, mixture.optima[0])
@@ -191,13 +191,26 @@ def fit_sparse(model: Model, rng: np.random.Generator, n_starts: int) -> list[Op
 def fit_fixed(
     model: Model, log_alpha: Array, rng: np.random.Generator, n_starts: int, start: Array | None
 ) -> list[Optimum]:
-    """Modes at fixed precisions, best evidence first, each once; the noise follows the evidence.
+    """Distinct modes at fixed precisions, best evidence first; the noise maximises the evidence.
 
     Parameters
     ----------
+    model : Model
     log_alpha : array, shape (d,)
+    rng : numpy.random.Generator
+    n_starts : int
+        Number of random starts.
     start : array, shape (d,), optional
-        Climb from here instead of from `n_starts` random starts.
+        Start here instead.
+
+    Returns
+    -------
+    list of Optimum
+
+    Raises
+    ------
+    ValueError
+        If no start has a finite log-likelihood.
     """
     found = []
     for own in rng.spawn(1 if start is not None else n_starts):
@@ -222,7 +235,7 @@ def _require_starts(starts: Sequence[object]) -> None:
 
 
 def _climb(model: Model, opt: Optimum) -> Optimum:
-    """LM steps to the mode; inferred noise is re-estimated there until it stays."""
+    """LM steps to the mode, alternated with noise updates until the noise converges."""
     for _ in range(100):
         term, precision = relax(model, opt, MAX_CLIMB, tol=1e-9)
         noise = model.updated_noise(term, opt.noise, precision.relevance(), precision)
@@ -236,7 +249,7 @@ def _climb(model: Model, opt: Optimum) -> Optimum:
 
 @dataclass(frozen=True)
 class _Budget:
-    """Iterations of the stages: shared α on all rows, pruning on trial, pruning in all."""
+    """Iterations per stage: shared α on all rows, trial pruning, and pruning in total."""
 
     on_all: int
     trial: int
@@ -254,7 +267,7 @@ class _Budget:
 
 
 def _dense(start: Start, n_iter: int, options: Options) -> Optimum:
-    """Iterations with one α per weight matrix and bias vector, on a subset of many rows."""
+    """Iterations with one α per weight matrix and bias vector, on at most `max_rows` values."""
     model, opt, groups = start.model, start.optimum, start.model.groups()
     if groups is None:
         return opt
@@ -266,17 +279,17 @@ def _dense(start: Start, n_iter: int, options: Options) -> Optimum:
 
 
 def _go_on(start: Start, first: int, budget: _Budget, options: Options) -> Optimum:
-    """The rest of the shared stage, and pruning as far as families are tried."""
+    """The rest of the shared stage, and the pruning before families are compared."""
     model = start.model
     opt = _dense(start, options.group_iterations - first, options)
     if budget.on_all and options.sparse:
         opt = evolve(model.single(), opt, budget.on_all, model.groups(), options.step, options.tol)
-    # On all rows: a subset would cut what the others support.
+    # On all rows: on a subset, weights that the other rows support would be pruned.
     return evolve(model, opt, budget.trial, None, options.step, options.tol)
 
 
 def _finish(start: Start, budget: _Budget, options: Options) -> Optimum:
-    """The rest of the pruning, and units removed on trial where that is affordable."""
+    """The rest of the pruning, and trial removals of units if affordable."""
     model, opt = start.model, start.optimum
     if not opt.converged:
         opt = evolve(model, opt, budget.pruning - budget.trial, None, options.step, options.tol)
@@ -309,7 +322,7 @@ def _best(starts: list[Start], fraction: float) -> list[Start]:
 def _best_family(
     families: Sequence[Family], starts: list[Start]
 ) -> tuple[list[Start], tuple[Trial, ...]]:
-    """The starts of the first family with an optimum next to the best, and what each reached."""
+    """Starts of the first family within `TIE` of the best, and the evidence of every family."""
     mine = [[s for s in starts if any(s.model is m for m in family)] for family in families]
     reached = [max(start.optimum.log_evidence for start in part) for part in mine]
     trials = tuple(

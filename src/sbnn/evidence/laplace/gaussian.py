@@ -15,14 +15,14 @@ from sbnn.problems.problem import Problem
 
 @dataclass(frozen=True)
 class GaussianPosterior:
-    """N(φ*, H⁻¹) over all parameters of a problem, inferred noise included.
+    """N(φ*, H⁻¹) over all parameters of a problem, including inferred noise.
 
     Attributes
     ----------
     mode : array, shape (d,)
         Zero where pruned.
     data_precision : array, shape (d, d)
-        Λ, what likelihood and known priors add to the precision; zero where pruned.
+        Λ, the precision from the likelihood and known priors; zero where pruned.
     covariance : array, shape (d, d)
         Zero where pruned. Inferred noise is independent of the rest.
     relevance : array, shape (d,)
@@ -76,7 +76,7 @@ class GaussianPosterior:
 
 
 def _noise_precision(model: Model, term: object, noise: Array, used: float) -> Array:
-    """Information of the inferred noise; `used` degrees of freedom say nothing about it."""
+    """Information of the inferred noise, reduced by the `used` degrees of freedom."""
     assert isinstance(model, RegressionModel)
     assert isinstance(term, RegressionTerm)
     f, y = model.split(term.f_t), model.y_t

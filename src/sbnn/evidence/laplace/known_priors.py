@@ -1,4 +1,4 @@
-"""Priors of the parameters without ARD, as the Laplace engine needs them."""
+"""Priors of parameters without ARD, for the Laplace engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KnownPriors:
 
     @float64
     def at(self, phi: Array) -> tuple[float, Array, Array]:
-        """−log p, its gradient and its curvature (negative ones set to zero) at the positions."""
+        """−log p, its gradient and its curvature (at least zero) at the positions."""
         value, gradient, curvature = _derivatives(self.joint, phi[self.positions])
         curvature = np.asarray(curvature)
         curvature = np.where(np.isfinite(curvature), np.maximum(curvature, 0.0), 0.0)

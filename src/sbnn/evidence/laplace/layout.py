@@ -1,8 +1,7 @@
 """Networks with pruned weights in plain NumPy: outputs, Jacobians, gradients in the inputs.
 
-NumPy on purpose: shapes shrink while weights are pruned, and a traced program would have to be
-compiled again for each. Data have one column per row of the table, so that J Jᵀ is a single `syrk`
-on contiguous memory.
+NumPy on purpose: shapes shrink as weights are pruned, and JAX would have to recompile for each.
+Data have one column per row of the table, so J Jᵀ is a single `syrk` on contiguous memory.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ def layer_groups(sizes: tuple[int, ...]) -> Array:
 
 
 class _Block(NamedTuple):
-    """Active weights into one live neuron: rows of J, the neuron, the live neurons they come from.
+    """Active weights into one live neuron: rows of J, the neuron, and its live inputs.
 
-    `inputs` is a full slice where all are active, which spares copying them.
+    `inputs` is a full slice if all are active, which avoids a copy.
     """
 
     rows: slice
@@ -40,7 +39,7 @@ class _Block(NamedTuple):
 
 
 class _LayerIndex(NamedTuple):
-    """Where the active parameters of a layer stand."""
+    """Positions of the active parameters of a layer."""
 
     blocks: list[_Block]
     bias_rows: Array
@@ -48,16 +47,16 @@ class _LayerIndex(NamedTuple):
 
 
 class Layout:
-    """The active parameters of a network and the neurons these keep alive.
+    """The active parameters of a network and the neurons they keep alive.
 
-    A neuron without an active way to the output is neither evaluated nor differentiated: the
-    Jacobian of its own weights is zero.
+    A neuron without an active path to the output is neither evaluated nor differentiated: the
+    Jacobian of its weights is zero.
 
     Parameters
     ----------
     sizes : tuple of int
     active : array of int, optional
-        Sorted indices into φ; all parameters when None.
+        Sorted indices into φ; None means all parameters.
     """
 
     def __init__(self, sizes: tuple[int, ...], active: Array | None = None):
@@ -135,7 +134,7 @@ class Pass(NamedTuple):
 
 
 def forward_pass(phi: Array, x_t: Array, layout: Layout, activation: str) -> Pass:
-    """Outputs at inputs `x_t` of shape (n_in, n), in the precision of `x_t`; all layers kept."""
+    """Outputs and all layers at inputs `x_t` of shape (n_in, n), in the precision of `x_t`."""
     g = ACTIVATIONS[activation].value
     phi = phi.astype(x_t.dtype, copy=False)
     a = x_t if len(layout.alive[0]) == len(x_t) else x_t[layout.alive[0]]

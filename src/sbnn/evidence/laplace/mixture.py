@@ -1,4 +1,4 @@
-"""The posterior as a mixture of sparse Laplace optima: weights, predictions, draws, compaction."""
+"""Posterior mixture of sparse Laplace optima: weights, predictions, draws, compaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sbnn.scores import NormalMixture, Predictive
 
 
 class Trial(NamedTuple):
-    """Hidden widths of a family of architectures, and the best log evidence it reached on trial."""
+    """Hidden widths of a family of architectures, and its best log evidence in the trial."""
 
     hidden_layer_sizes: tuple[tuple[int, ...], ...]
     log_evidence: float
@@ -36,13 +36,13 @@ class SparseMixture:
     weights : array, shape (K,)
         Sum to one.
     likelihood : Likelihood
-        That of the observations.
+        Likelihood of the observations.
     precision_power : float
         The p of the local weights w_k(x) ∝ w_k v_k(x)^−p used in predictions: an optimum that is
-        unsure at x has less say there. With p = 1 the mean is the inverse-variance combination of
-        the optima; p = 0 is the plain mixture.
+        uncertain at x gets less weight there. With p = 1 the mean is the inverse-variance
+        combination of the optima; p = 0 is the plain mixture.
     trials : tuple of Trial
-        The families of architectures that were compared, in the order given.
+        The families of architectures compared, in the given order.
     """
 
     optima: tuple[Optimum, ...]
@@ -59,12 +59,21 @@ def merge(
 
     Duplicates have the same architecture, evidence within `log_tol` and functions within `fit_tol`
     noise standard deviations (RMS). Permuting neurons or flipping signs changes neither, so this
-    compares modulo the symmetry group without walking through its elements. How often an optimum
-    was found tells how wide its basin of attraction is, not how probable it is: each counts once.
+    compares modulo the symmetry group without enumerating it. How often an optimum is found
+    depends on its basin of attraction, not on its probability, so each counts once.
+
+    Parameters
+    ----------
+    pairs : sequence of (Model, Optimum)
+    log_tol, fit_tol : float
+
+    Returns
+    -------
+    list of (Model, Optimum)
     """
     kept: list[tuple[Model, Optimum]] = []
     marks: list[Array] = []
-    # Of two twins the sparser one stays.
+    # Of two duplicates, the sparser one is kept.
     for model, opt in sorted(pairs, key=lambda pair: len(pair[1].active)):
         mark = model.mark(opt.phi, opt.layout, opt.noise)
         same = any(
@@ -80,13 +89,29 @@ def merge(
 
 
 def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -> Array:
-    """Weights of the optima, shape (K,).
+    """Weights of the optima.
 
-    "equal"; "evidence"; "flat": evidence^(1/√n); "stacking": maximal leave-one-out predictive
-    density `loo` of shape (K, n), by EM; "mixed": a fifth of stacking, the rest equal. Evidence
-    alone picks one optimum, and its Gauss–Newton value is too rough for that; stacking alone
-    overfits the leave-one-out densities of small tables (yacht: RMSE up from 0.22 to 0.38), a
-    little of it raises the predictive density everywhere.
+    Evidence alone selects one optimum, and its Gauss–Newton value is too rough for that. Stacking
+    alone overfits the leave-one-out densities of small tables (yacht: RMSE up from 0.22 to 0.38);
+    a little of it raises the predictive density everywhere.
+
+    Parameters
+    ----------
+    kind : {"equal", "evidence", "flat", "stacking", "mixed"}
+        "flat" is evidence^(1/√n); "stacking" maximises the leave-one-out predictive density by EM;
+        "mixed" is 20 % stacking and 80 % equal.
+    log_evidences : array, shape (K,)
+    loo : array, shape (K, n), optional
+        Leave-one-out log densities, needed for the last three.
+
+    Returns
+    -------
+    array, shape (K,)
+
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown.
     """
     k = len(log_evidences)
     if kind == "evidence":
@@ -120,7 +145,7 @@ class OutputComponents(NamedTuple):
 
 
 def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputComponents:
-    """Outputs of every optimum at inputs (n_in, m), normal in the linearised network."""
+    """Normal distributions of the outputs of every linearised optimum at inputs (n_in, m)."""
     means, variances = [], []
     for opt in mixture.optima:
         parts = [
@@ -156,7 +181,20 @@ def local_weights(mixture: SparseMixture, total_variance: Array) -> Array:
 
 
 def predictive(mixture: SparseMixture, x_t: Array, noise: bool = True) -> Predictive:
-    """The distribution of observations (of the function, without `noise`), points (m, T)."""
+    """Predictive distribution at inputs (n_in, m), for m points and T targets.
+
+    Parameters
+    ----------
+    mixture : SparseMixture
+    x_t : array, shape (n_in, m)
+    noise : bool
+        Whether to predict observations rather than the noise-free function.
+
+    Returns
+    -------
+    Predictive
+        Of shape (m, T).
+    """
     at = components(mixture, x_t)
     if noise:
         return mixture.likelihood.predictive(at.weights, at.mean, at.variance, at.theta)
@@ -170,17 +208,28 @@ def sample(
     rng: np.random.Generator,
     noise: bool = False,
 ) -> Array:
-    """Draws of (linearised) functions, with `noise` of observations, shape (n_draws, T, m).
+    """Draws of linearised functions or, with `noise`, of observations.
 
-    Jointly Gaussian over x within an optimum. Optima are drawn by the mean of their local weights
-    over the points asked for: a function is one draw and cannot change its optimum from x to x,
-    but its share then agrees with the predictive mixture on average. It does so for every target:
-    one random number per draw picks the optimum of each by its own shares, the same one where they
-    agree.
+    Draws are jointly Gaussian over x within an optimum. A function stays with one optimum for all
+    x, so optima are drawn with their local weights averaged over the points: on average the shares
+    agree with the predictive mixture. This holds for every target: one random number per draw
+    selects each target's optimum by its own shares.
+
+    Parameters
+    ----------
+    mixture : SparseMixture
+    x_t : array, shape (n_in, m)
+    n_draws : int
+    rng : numpy.random.Generator
+    noise : bool
+
+    Returns
+    -------
+    array, shape (n_draws, T, m)
     """
     edges = np.cumsum(shares_at(mixture, x_t), axis=0)
     n_targets = edges.shape[1]
-    # Stratified: of n draws each optimum has its share, up to one.
+    # Stratified: each optimum gets its share of the n draws, to within one.
     level = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
     which = (level[:, None, None] > edges[:-1].T).sum(axis=2)  # (n_draws, T)
     out = np.empty((n_draws, n_targets, x_t.shape[1]))
@@ -200,7 +249,7 @@ def sample(
 
 
 def shares_at(mixture: SparseMixture, x_t: Array) -> Array:
-    """The part of every optimum in predictions at some points, per target: (K, T)."""
+    """Mean local weight of every optimum at some points, per target: (K, T)."""
     return components(mixture, x_t).weights.mean(axis=1)
 
 
@@ -217,7 +266,7 @@ def precision_of(opt: Optimum) -> Precision:
 
 
 def restricted(opt: Optimum, keep: Array) -> Optimum:
-    """The posterior of the optimum given that all active weights but `keep` are zero."""
+    """The posterior at the optimum conditioned on zero for all active weights outside `keep`."""
     new, precision = opt.without(opt.active[~keep]), precision_of(opt)
     b = (precision.chol @ precision.chol.T)[np.ix_(keep, keep)]
     factor = np.linalg.cholesky(b) if len(b) else b
@@ -226,9 +275,9 @@ def restricted(opt: Optimum, keep: Array) -> Optimum:
 
 
 def needed(mixture: SparseMixture, opt: Optimum, x_t: Array, threshold: float) -> Optimum:
-    """Without the weights whose share in any prediction is below `threshold` of its std.
+    """The optimum without weights that contribute less than `threshold` std to every prediction.
 
-    Of weight i that is |Jᵢφᵢ| in the mean and Jᵢ²(H⁻¹)ᵢᵢ in the variance. A second output, log σ,
+    Weight i contributes |Jᵢφᵢ| to the mean and Jᵢ²(H⁻¹)ᵢᵢ to the variance. A second output, log σ,
     is measured in units of one.
     """
     f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
@@ -246,9 +295,10 @@ def needed(mixture: SparseMixture, opt: Optimum, x_t: Array, threshold: float) -
 
 
 def compacted(opt: Optimum) -> Optimum:
-    """The optimum in a network without neurons that have no way to the output.
+    """The optimum in a smaller network, without neurons that have no path to the output.
 
-    Weights unseen have no part in J: for them B is the identity, and the others do not notice.
+    Their weights do not appear in J: the corresponding block of B is the identity, so removing
+    them does not affect the others.
     """
     opt = restricted(opt, ~opt.layout.unseen)
     layout = opt.layout

@@ -1,8 +1,8 @@
-"""What the Laplace engine needs of a model, and its three kinds: network, JAX model, density.
+"""Interface between models and the Laplace engine, and the network model.
 
-A model gives the data term, the negative log-likelihood, around a point: its value, its gradient
-and its Gauss–Newton curvature in the parameters that are not pruned. Arrays follow the engine's
-layout: outputs (K p, n) for K targets with p outputs each, one column per observation.
+A model provides the data term, the negative log-likelihood, around a point: value, gradient and
+Gauss–Newton curvature in the parameters that are not pruned. Arrays follow the engine's layout:
+outputs (K p, n) for K targets with p outputs each, one column per observation.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class DataTerm(Protocol):
         ...
 
     def weighted(self, noise: Array) -> tuple[Array, Array | None]:
-        """J̃ᵀ with Λ = J̃ᵀJ̃, and Λ itself where it is known already (d ≤ n)."""
+        """J̃ᵀ with Λ = J̃ᵀJ̃, and Λ itself if it has been computed (d ≤ n)."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model(ABC):
-    """Data, predictions, likelihood and priors: what stays fixed while an optimum is sought.
+    """Data, predictions, likelihood and priors, fixed during the optimisation.
 
     Attributes
     ----------
     hyperprior : Hyperprior
-        Of the ARD precisions.
+        Hyperprior of the ARD precisions.
     known_priors : KnownPriors, optional
         Priors of the parameters without ARD.
     """
@@ -71,11 +71,11 @@ class Model(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """Number of targets and of observations of each; (0, 0) without observations."""
+        """(number of targets, observations per target); (0, 0) without observations."""
 
     @abstractmethod
     def layout(self) -> Layout | FlatLayout:
-        """All parameters active."""
+        """Layout with all parameters active."""
 
     @abstractmethod
     def start(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
@@ -83,42 +83,42 @@ class Model(ABC):
 
     @abstractmethod
     def evaluate(self, phi: Array, layout: Any) -> Any:
-        """Outputs at φ, as `misfit` and `data_term` take them."""
+        """Outputs at φ, in the form that `misfit` and `data_term` take."""
 
     @abstractmethod
     def misfit(self, outputs: Any, noise: Array) -> float:
-        """Negative log-likelihood of some outputs, without `normaliser`."""
+        """Negative log-likelihood of the outputs, without `normaliser`."""
 
     @abstractmethod
     def data_term(self, outputs: Any, phi: Array, layout: Any) -> DataTerm:
-        """The data term where `outputs` were evaluated."""
+        """The data term at the point where `outputs` were evaluated."""
 
     @abstractmethod
     def mark(self, phi: Array, layout: Any, noise: Array) -> Array:
-        """Numbers that are the same for all symmetric images of an optimum, and only for them."""
+        """Numbers that identify an optimum up to symmetry."""
 
     @abstractmethod
     def units(self) -> list[Array]:
-        """Parameters that can be pruned as one."""
+        """Groups of parameters that can be pruned together."""
 
     def groups(self) -> Array | None:
         """Group numbers of parameters that share one α in the first stage, (d,)."""
         return None
 
     def rows(self, index: Array) -> Model:
-        """The same model on a subset of the observations, where that is possible."""
+        """The same model on a subset of the observations, if possible."""
         return self
 
     def single(self) -> Model:
-        """The same model in single precision, where that pays."""
+        """The same model in single precision, if that is faster."""
         return self
 
     def normaliser(self, noise: Array) -> float:
-        """What `misfit` leaves out."""
+        """Terms omitted by `misfit`."""
         return 0.0
 
     def updated_noise(self, term: Any, noise: Array, gamma: Array, precision: Precision) -> Array:
-        """Parameters of the likelihood, re-estimated."""
+        """Re-estimated parameters of the likelihood."""
         return noise
 
     def loo_log_density(self, phi: Array, layout: Any, noise: Array, precision: Precision) -> Array:
@@ -150,7 +150,7 @@ class RegressionModel(Model):
         return self.y_t.shape  # type: ignore[return-value]
 
     def split(self, f_t: Array) -> Array:
-        """(K p, n) → (K, n, p), as the likelihood takes it."""
+        """(K p, n) → (K, n, p), the shape that the likelihood takes."""
         k, n = self.y_t.shape
         return f_t.reshape(k, -1, n).transpose(0, 2, 1)
 
@@ -166,7 +166,7 @@ class RegressionModel(Model):
         return f * np.sqrt(self.likelihood.information(f, per_row(noise)))
 
     def initial_noise(self) -> Array:
-        """Known or started from the data, (K, q) or (K, n, q)."""
+        """Known parameters, or a start from the data, (K, q) or (K, n, q)."""
         if self.noise is not None:
             return self.noise
         return np.array([self.likelihood.start(y) for y in self.y_t])
@@ -182,8 +182,9 @@ class RegressionModel(Model):
         """Leave-one-out log predictive density of each row in the linearised model, (n,).
 
         Without row i, its outputs are normal with variance v/(1 − vW) and mean f − g v/(1 − vW),
-        where v = J H⁻¹Jᵀ, W is the information and g the score of the row; outputs one by one. For
-        Gaussian noise: residual r/(1 − h), variance σ²/(1 − h), with the leverage h = vW.
+        where v = J H⁻¹Jᵀ, W is the information and g the score of the row, for each output
+        separately. For Gaussian noise: residual r/(1 − h) and variance σ²/(1 − h) with leverage
+        h = vW.
         """
         term = self.data_term(self.evaluate(phi, layout), phi, layout)
         theta, f = per_row(noise), self.split(term.f_t)
@@ -198,14 +199,14 @@ class RegressionModel(Model):
     def updated_noise(
         self, term: RegressionTerm, noise: Array, gamma: Array, precision: Precision
     ) -> Array:
-        """Parameters of the likelihood, target by target, from `Likelihood.update`."""
+        """Parameters of the likelihood from `Likelihood.update`, target by target."""
         if self.noise is not None or not noise.size:
             return noise
         k, n = self.y_t.shape
         f = self.split(term.f_t).astype(float, copy=False)
         if self.likelihood.needs_row_variances or k > 1:
             variance = self.split(precision.variance(term.flat).reshape(term.f_t.shape))
-        else:  # Σ J H⁻¹Jᵀ W = Σγ: spread over the rows, it is all that the update sees
+        else:  # the update needs only the sum over rows, Σ J H⁻¹Jᵀ W = Σγ
             weight = self.likelihood.information(f[:1, :1], per_row(noise))[0, 0]
             variance = np.full_like(f, gamma.sum() / (n * weight))
         y = self.y_t.astype(float, copy=False)
@@ -214,12 +215,12 @@ class RegressionModel(Model):
 
 
 def per_row(noise: Array) -> Array:
-    """(K, q) → (K, 1, q); (K, n, q) stays."""
+    """(K, q) → (K, 1, q); (K, n, q) is returned unchanged."""
     return noise[:, None] if noise.ndim == 2 else noise
 
 
 class RegressionTerm:
-    """Residuals and Jacobian at a point, with Gram matrices that survive changes of the noise."""
+    """Residuals and Jacobian at a point, with Gram matrices reused when the noise changes."""
 
     def __init__(self, model: RegressionModel, f_t: Array, jac: Array):
         self.likelihood, self.y_t, self.f_t, self.jac = model.likelihood, model.y_t, f_t, jac
@@ -251,14 +252,14 @@ class RegressionTerm:
         return self.jac.reshape(d, n_out * n)
 
     def weights(self, noise: Array) -> Array:
-        """Fisher information of the outputs, (K p, n), or (K p, 1) where all rows have the same."""
+        """Fisher information of the outputs, (K p, n), or (K p, 1) if equal for all rows."""
         same = bool(self.grams)
         f = self.f[:, :1] if same else self.f
         found = self.likelihood.information(f, per_row(noise))
         return np.broadcast_to(found, f.shape).transpose(0, 2, 1).reshape(len(self.f_t), -1)
 
     def weighted(self, noise: Array) -> tuple[Array, Array | None]:
-        """J̃ᵀ and J̃ᵀJ̃; J̃ᵀ itself is only formed where it is needed."""
+        """J̃ᵀ and J̃ᵀJ̃; J̃ᵀ is formed only if needed."""
         if self._weighted is None or self._weighted[0] is not noise:
             self._weighted = (noise, self._weigh(noise))
         return self._weighted[1]
@@ -284,7 +285,7 @@ class NetworkModel(RegressionModel):
         (n_in, hidden…, K p).
     activation : str
     x_scale, y_scale : array or None
-        Spreads that random starts are adapted to; None for standardised data.
+        Standard deviations used to scale random starts; None for standardised data.
     """
 
     x_t: Array
@@ -323,10 +324,10 @@ class NetworkModel(RegressionModel):
         return backward_pass(outputs, layout, self.activation)
 
     def start(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """A random start: W ~ N(0, 1/n_in), b ~ N(0, 1), α to match.
+        """A random start: W ~ N(0, 1/n_in), b ~ N(0, 1), with α to match.
 
-        With few inputs every second start is steeper: its first layer bends up to `STEEP` times as
-        often over the data. A smooth start does not find its way to a function with many bends.
+        With few inputs, every second start on average has a first layer up to `STEEP` times as
+        steep: smooth starts do not reach functions with many bends.
         """
         phi_parts, alpha_parts = [], []
         for n_in, width in zip(self.sizes[:-1], self.sizes[1:]):

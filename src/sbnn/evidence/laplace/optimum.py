@@ -1,9 +1,9 @@
-"""One Laplace optimum: its evidence, Levenberg–Marquardt steps, updates of α and of the noise.
+"""One Laplace optimum: evidence, Levenberg–Marquardt steps, updates of α and the noise.
 
     log p(D|α, θ) ≈ log p(D|φ*, θ) + log p(φ*|α) + ½ d log 2π − ½ log|H|,   H = JᵀWJ + A,
 
-with the Fisher information W of the outputs and A = diag(α); exact if the model is linear in φ
-and the noise is Gaussian. A parameter with a known prior has the curvature of its −log p in A.
+with the Fisher information W of the outputs and A = diag(α). This is exact if the model is linear
+in φ and the noise is Gaussian. For a parameter with a known prior, A holds the curvature of −log p.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sbnn.evidence.laplace.models import DataTerm, Model
 from sbnn.evidence.laplace.precision import Precision
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-# Share of the decrease a step promised that it must bring for the next one to be damped less. Going
-# bolder after every success made every second step fail.
+# Fraction of the predicted decrease that a step must achieve before the damping is reduced.
+# Reducing it after every success made every second step fail.
 TRUSTED = 0.5
-# A flat known prior counts with this share of the data's precision: H stays the same to 12 digits
-# and can be scaled like the ARD parameters.
+# Precision of a flat known prior, relative to that of the data: H is unchanged to 12 digits and
+# can be scaled as for ARD parameters.
 FLAT = 1e-12
 
 
@@ -41,13 +41,13 @@ class Optimum:
     layout : Layout or FlatLayout
         The parameters kept.
     log_evidence : float
-        Gauss–Newton log evidence, hyperprior not included.
+        Gauss–Newton log evidence, without the hyperprior.
     converged : bool
-        Whether the evidence had stopped rising when the iteration ended.
+        Whether the evidence stopped rising before the iterations ran out.
     history : list of float
         Log evidence after every iteration.
     precision : Precision or None
-        Factored on the active set when the fit is finished.
+        Factored on the active set, set when the fit is finished.
     """
 
     phi: Array
@@ -97,7 +97,7 @@ def initial(model: Model, rng: np.random.Generator) -> Optimum:
 
 
 def linearise(model: Model, opt: Optimum, outputs: Any = None) -> DataTerm:
-    """The data term at an optimum; `outputs` are those of its φ where they are known already."""
+    """The data term at an optimum; pass `outputs` if its φ has already been evaluated."""
     if outputs is None:
         outputs = model.evaluate(opt.phi, opt.layout)
     return model.data_term(outputs, opt.phi, opt.layout)
@@ -105,7 +105,7 @@ def linearise(model: Model, opt: Optimum, outputs: Any = None) -> DataTerm:
 
 @dataclass(frozen=True)
 class PriorTerm:
-    """−log p(φ) at a point, without constants of the ARD part: value, gradient, curvature."""
+    """−log p(φ) at a point, up to constants of the ARD part: value, gradient, curvature."""
 
     energy: float
     gradient: Array
@@ -147,7 +147,7 @@ def _prior_energy(model: Model, opt: Optimum, phi: Array) -> float:
 def factorise(
     term: DataTerm, prior: PriorTerm, noise: Array, damping: float = 0.0
 ) -> tuple[Precision, Array]:
-    """H (or H + damping · diag H) factored, and the prior precisions that it contains."""
+    """Factored H (or H + damping · diag H), and the prior precisions it contains."""
     jac_t, gram = term.weighted(noise)
     diagonal = np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else np.diag(gram)
     alpha = prior.precision
@@ -155,8 +155,8 @@ def factorise(
         flat = prior.known & (alpha <= FLAT * diagonal)
         if (flat & (diagonal <= 0)).any():
             raise ValueError(
-                "The posterior precision is singular; a parameter without ARD has neither data nor "
-                "a curved prior to hold it."
+                "The posterior precision is singular: a parameter without ARD is determined "
+                "neither by the data nor by a curved prior."
             )
         alpha = np.where(flat, FLAT * diagonal, alpha)
     total = alpha + damping * (alpha + diagonal) if damping else alpha
@@ -166,11 +166,24 @@ def factorise(
 def log_evidence(
     model: Model, opt: Optimum, term: DataTerm | None = None
 ) -> tuple[float, Precision]:
-    """Gauss–Newton log evidence at (φ, α, θ), exact for linear models at their mode; and H."""
+    """Gauss–Newton log evidence at (φ, α, θ), exact for linear models at the mode, and H.
+
+    Parameters
+    ----------
+    model : Model
+    opt : Optimum
+    term : DataTerm, optional
+        The data term at the optimum, if it has been computed.
+
+    Returns
+    -------
+    log_evidence : float
+    precision : Precision
+    """
     term = linearise(model, opt) if term is None else term
     prior = prior_term(model, opt)
     precision, alpha = factorise(term, prior, opt.noise)
-    # log_det is log|H| − Σ log α: of a known prior, α is no part of p(φ*), and ½ log 2π is left.
+    # log_det is log|H| − Σ log α. For known priors, α is not part of p(φ*) and ½ log 2π remains.
     known = alpha[prior.known]
     value = (
         -term.misfit(opt.noise)
@@ -257,8 +270,8 @@ def relax(model: Model, opt: Optimum, steps: int, tol: float = 1e-3) -> tuple[Da
 def polish(model: Model, opt: Optimum, max_steps: int = 50) -> Optimum:
     """The mode to more digits: undamped steps while they shrink.
 
-    So near a maximum the value changes by no more than its rounding error. The decrement gᵀH⁻¹g,
-    the square of the next step in standard deviations, still tells better from worse.
+    Near a maximum, the objective changes by less than its rounding error. The decrement gᵀH⁻¹g,
+    the square of the next step in standard deviations, still distinguishes better from worse.
     """
 
     def at(here: Optimum) -> tuple[Array, float]:

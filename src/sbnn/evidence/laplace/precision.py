@@ -11,10 +11,10 @@ Array = np.ndarray
 
 
 def cholesky(b: Array) -> Array:
-    """Lower Cholesky factor of a matrix that is positive definite but for rounding.
+    """Lower Cholesky factor of a matrix that is positive definite up to rounding.
 
-    B = I + … has no eigenvalue below one; only entries beyond 1e15 can hide that identity, and
-    then the least relative jitter that restores it is added.
+    B = I + … has no eigenvalue below one. Only entries above 1e15 can swamp the identity; then the
+    smallest relative jitter that works is added.
     """
     jitter = 0.0
     while True:
@@ -40,7 +40,7 @@ class Precision:
         J̃ᵀ; only its shape is used when `gram` is given.
     alpha : array, shape (d,)
     gram : array, shape (d, d), optional
-        J̃ᵀJ̃ when it is known already (d ≤ n only).
+        J̃ᵀJ̃, if it has been computed (d ≤ n only).
     """
 
     def __init__(self, jac_t: Array, alpha: Array, gram: Array | None = None):
@@ -112,7 +112,7 @@ class Precision:
         return self.scale[:, None] * z
 
     def as_primal(self) -> Precision:
-        """The same precision with a d×d factor, which needs no data: what is stored in files."""
+        """The same precision with a d×d factor that needs no data, the form stored in files."""
         if self.primal:
             return self
         b = self.jac_t @ self.jac_t.T

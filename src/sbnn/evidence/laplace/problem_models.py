@@ -1,4 +1,4 @@
-"""Problems as the Laplace engine sees them: networks, JAX models with a likelihood, densities."""
+"""Laplace-engine models of problems: networks, JAX models with a likelihood, densities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,19 @@ from sbnn.problems.target import Target
 
 
 def model_of(problem: Problem, hyperprior: Hyperprior) -> Model:
-    """The model of a problem with gradients; φ without the likelihood's own parameters."""
+    """Laplace-engine model of a differentiable problem.
+
+    Its φ does not contain the parameters of the likelihood.
+
+    Parameters
+    ----------
+    problem : Problem
+    hyperprior : Hyperprior
+
+    Returns
+    -------
+    Model
+    """
     regression = problem.regression
     if regression is None:
         known = _known_priors(problem, problem.n_parameters)
@@ -80,7 +92,7 @@ def _known_priors(problem: Problem, n: int) -> KnownPriors | None:
 
 
 def _random_start(problem: Problem, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """A draw of the priors, nearer to zero where ARD; α of the box's variance."""
+    """A draw from the priors, shrunk towards zero for ARD parameters, and α from the box."""
     draw = problem.known_prior().sample(int(rng.integers(2**31)), 1)[0]
     log_alpha = np.zeros(problem.n_parameters)
     log_alpha[problem.ard] = box_log_alpha(problem)
@@ -100,7 +112,7 @@ class Outputs(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JaxModel(RegressionModel):
-    """A model written with `jax.numpy`: its Jacobian by forward-mode differentiation."""
+    """A model written with `jax.numpy`, with its Jacobian by forward-mode differentiation."""
 
     problem: Problem
 
@@ -143,7 +155,7 @@ def _jacobian(outputs: Callable[[Any, Any], Any], phi: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DensityModel(Model):
-    """A log-likelihood without predictions: its curvature is the positive part of the Hessian."""
+    """A log-likelihood without predictions; its curvature is the positive part of the Hessian."""
 
     problem: Problem
 
@@ -196,7 +208,7 @@ class DensityTerm:
         return np.asarray(~self.gram.any(axis=1))
 
     def weighted(self, noise: Array) -> tuple[Array, Array]:
-        """Λ, which stands for its own factor: only the shape of that is used."""
+        """Λ, also in place of its factor, of which only the shape is used."""
         return self.gram, self.gram
 
 
@@ -213,14 +225,26 @@ def _gradient(target: Target, phi: Any) -> Any:
 def laplace_log_alpha(
     problem: Problem, hyperprior: Hyperprior, rng: np.random.Generator, n_starts: int
 ) -> np.ndarray:
-    """log α of the best sparse optimum, finite: where pruned, where the hyperprior lets it rest."""
+    """log α of the best sparse optimum, with `resting_log_alpha` where pruned.
+
+    Parameters
+    ----------
+    problem : Problem
+    hyperprior : Hyperprior
+    rng : numpy.random.Generator
+    n_starts : int
+
+    Returns
+    -------
+    ndarray, shape (n_alpha,)
+    """
     model = model_of(problem, hyperprior)
     found = fit_sparse(model, rng, n_starts)[0].log_alpha[problem.ard[: len(model.layout().active)]]
     return np.where(np.isinf(found), resting_log_alpha(hyperprior), found)
 
 
 def resting_log_alpha(hyperprior: Hyperprior) -> float:
-    """log α at which an irrelevant parameter of unit variance comes to rest: ½/(1 + α) = r α.
+    """Stationary log α of an irrelevant parameter of unit variance: ½/(1 + α) = r α.
 
     For the study's rate e⁻²⁵ it is 12.1534.
     """

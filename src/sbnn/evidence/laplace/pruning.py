@@ -1,4 +1,4 @@
-"""The iteration towards one sparse optimum: evidence updates with verified pruning."""
+"""Iteration to one sparse optimum: evidence updates with verified pruning."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from sbnn.evidence.laplace.optimum import (
 )
 from sbnn.evidence.laplace.precision import Precision, cholesky
 
-# Iterations without a higher evidence after which an optimum counts as converged. The update of α
-# is a fixed-point iteration: it may pass through lower evidence before it rises again.
+# Iterations without a rise of the evidence after which an optimum counts as converged. The update
+# of α is a fixed-point iteration: the evidence may fall before it rises again.
 PATIENCE = 15
 
 State = tuple[Optimum, DataTerm, Precision]
 
 
 def removal_gain(precision: Precision, u: Array, index: Array) -> float:
-    """Change of the linearised log evidence when the weights S = `index` are removed.
+    """Change of the linearised log evidence on removing the weights S = `index`.
 
     −½ (log|C_SS| + u_Sᵀ C_SS⁻¹ u_S) with C = B⁻¹ and u = A^½ φ*; for one weight this is Tipping
     and Faul's −½ (log α − log(α + s) + q²/(α + s)).
@@ -39,10 +39,10 @@ def removal_gain(precision: Precision, u: Array, index: Array) -> float:
 
 
 def prune_weights(model: Model, state: State, fraction: float, steps: int = 3) -> State | None:
-    """Try to remove weights whose evidence optimum is α = ∞, the least visible first.
+    """Try to remove weights whose evidence optimum is α = ∞, those with the least effect first.
 
-    Candidates have q² < s, that is u² < C(1 − C): their own evidence rises as α → ∞. At most
-    `fraction` of the weights go at once; None if the evidence speaks against it.
+    Candidates have q² < s, that is u² < C(1 − C): their evidence rises as α → ∞. At most
+    `fraction` of the weights are removed at once. Returns None if the evidence falls.
     """
     opt, term, precision = state
     gamma = precision.relevance()
@@ -60,10 +60,10 @@ def prune_weights(model: Model, state: State, fraction: float, steps: int = 3) -
 
 
 def prune_units(model: Model, state: State, share: float, steps: int = 4) -> State | None:
-    """Try to remove the `share` of the hidden neurons the linearised evidence can do without.
+    """Try to remove `share` of the hidden neurons whose linearised `removal_gain` is positive.
 
-    Neurons that share one job hold each other up: each weight by itself seems needed, and only the
-    removal of whole neurons lets the others take over. None if the evidence speaks against it.
+    If neurons share work, each single weight seems necessary, and only the removal of whole
+    neurons lets the others take over. Returns None if the evidence falls.
     """
     opt, _, precision = state
     moves = [move for move in unit_moves(model, opt, precision) if move[0] > 0.0]
@@ -90,9 +90,9 @@ def unit_moves(model: Model, opt: Optimum, precision: Precision) -> list[tuple[f
 def _without(model: Model, opt: Optimum, dead: Array, steps: int) -> State | None:
     """The state without the weights `dead`, at once or after some LM steps; None if worse.
 
-    The removal is carried out and *verified*: for large sets the linearised gain is worth little.
-    Looking before any LM step lets weights go that have no effect even where the evidence of the
-    unpruned network would itself fall with these steps.
+    The removal is carried out and *verified*: for large sets the linearised gain is unreliable.
+    Checking before any LM step removes weights without effect even if such steps would lower the
+    evidence of the unpruned network too.
     """
     new = opt.without(dead)
     for n in (0, steps):
@@ -111,22 +111,33 @@ def evolve(
     tol: float = 0.05,
     warm_up: int = 0,
 ) -> Optimum:
-    """Alternate one LM step with one damped update of α and σ², and with tries to prune.
+    """Alternate LM steps, damped updates of α and σ², and trial pruning.
 
-    Without `groups` the best state met is returned, after up to ten LM steps towards its mode:
-    MacKay's updates neglect how log|H| changes with φ, and where weights are redundant they can
-    drift for hundreds of iterations while the evidence falls.
+    Without `groups`, returns the best state visited, after up to ten LM steps towards its mode:
+    MacKay's updates neglect how log|H| changes with φ, and with redundant weights they can drift
+    for hundreds of iterations while the evidence falls.
 
     Parameters
     ----------
+    model : Model
+    opt : Optimum
+        Starting point; not modified.
+    n_iter : int
+        Maximum number of iterations.
     groups : array of int, shape (d,), optional
-        Weights of one group share one α, and none is pruned.
+        Weights of a group share one α, and none is pruned.
+    step : float
+        Damping of the update of log α.
     tol : float
-        Converged when the log evidence has not risen by more than `tol` for `PATIENCE` iterations
-        (with `groups`: has moved by less than that over ten).
+        Converged if the log evidence has not risen by more than `tol` for `PATIENCE` iterations
+        (with `groups`: has changed by less than `tol` over ten).
     warm_up : int
-        Iterations before α and σ² are updated: a network that has not yet found its job looks like
-        noise, and with few rows the updates would make it so.
+        Iterations before α and σ² are updated. With few rows, early updates would treat the signal
+        as noise.
+
+    Returns
+    -------
+    Optimum
     """
     opt = opt.copy()
     opt.converged = opt.converged and not n_iter
@@ -143,7 +154,7 @@ def evolve(
         elif groups is None and it >= next_try:
             found = prune_units(model, (opt, term, precision), share)
             share = share / 2.0 if found is None else min(share * 1.5, 0.5)
-            pause = 2 * pause if found is None else 3  # each refusal makes the next less likely
+            pause = 2 * pause if found is None else 3  # a failed trial makes success less likely
             next_try = it + pause
             opt, term, precision = found or (opt, term, precision)
         opt.history.append(opt.log_evidence)
@@ -170,7 +181,7 @@ def evolve(
 
 
 def _better(opt: Optimum, best: Optimum, top: float, tol: float) -> bool:
-    """Higher evidence, or as good as the best ever met with fewer weights."""
+    """Whether `opt` has higher evidence, or fewer weights at the evidence of the best so far."""
     smaller = len(opt.active) < len(best.active) and opt.log_evidence > top - tol
     return smaller or opt.log_evidence > best.log_evidence + tol
 
@@ -183,10 +194,26 @@ def remove_units(
     step: float = 0.5,
     tol: float = 0.05,
 ) -> Optimum:
-    """Try to remove units one by one; the smaller model stays if its evidence is no lower.
+    """Try to remove units one by one; keep the smaller model unless its evidence is lower.
 
-    Units (hidden neurons of a network, else parameters) are tried in the order of their linearised
-    `removal_gain`, and unlike in `prune_units` the smaller model is converged before it is judged.
+    Units (hidden neurons of a network, else parameters) are tried in order of their linearised
+    `removal_gain`. Unlike in `prune_units`, the smaller model is run to convergence before the
+    comparison.
+
+    Parameters
+    ----------
+    model : Model
+    opt : Optimum
+    n_iter : int
+        Maximum number of iterations after each removal.
+    max_tries : int
+        Units tried per round.
+    step, tol : float
+        As for `evolve`.
+
+    Returns
+    -------
+    Optimum
     """
     improved = True
     while improved and model.units():
