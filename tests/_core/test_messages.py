@@ -46,13 +46,13 @@ def test_a_message_survives_json_and_pickle(message):
 
 
 @pytest.mark.parametrize("stored", [{}, {"code": "x"}, {"code": "free_directions", "size": 1}])
-def test_what_is_not_a_stored_message_is_an_error(stored):
+def test_loading_an_invalid_message_raises(stored):
     with pytest.raises(ValueError, match="is not a stored message"):
         m.from_json(stored)
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
-def test_the_command_line_gets_no_advice_for_programmers(message):
+def test_command_line_wording_contains_no_python_advice(message):
     text = message.for_command_line()
     words = ["max_moves", "n_particles", "β", "particles", "jax", "method_options", "method="]
     assert not [word for word in words if word in text]
@@ -74,14 +74,14 @@ def test_python_and_the_command_line_get_their_own_remedies():
     assert "--method nsbl" in chosen.for_command_line()
 
 
-def test_a_few_rejected_points_are_not_worth_a_line_on_the_command_line():
+def test_command_line_omits_a_few_rejected_points():
     few, many = m.PointsRejected(3, 900), m.PointsRejected(30, 900)
     assert few.for_command_line() is None
     assert m.for_command_line([few, many, many]) == [str(many)]
     assert "in 3 of 900 evaluations" in str(few)
 
 
-def test_evidence_that_still_changes_is_called_rough():
+def test_changing_evidence_is_called_rough():
     assert "up to 10.0 nat" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
     assert "rough" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
     assert "rough" in str(m.OptimaNotConverged(1, 4, 5, None))
@@ -89,7 +89,7 @@ def test_evidence_that_still_changes_is_called_rough():
     assert "less than 0.1 nat" in str(m.OptimaNotConverged(1, 4, 200, 0.01))
 
 
-def test_convergence_and_failures_are_warnings_and_the_rest_is_not():
+def test_only_convergence_and_failure_messages_are_warnings():
     expected = {
         m.SamplerStuck: ConvergenceWarning,
         m.FirstRunStuck: ConvergenceWarning,

@@ -44,7 +44,7 @@ def test_root_installs_by_the_package_manager(bare, capsys):
     assert "installing Chromium" in capsys.readouterr().out
 
 
-def test_where_it_cannot_be_installed_that_is_said_and_nothing_fails(bare, monkeypatch):
+def test_failed_installation_is_reported_without_an_error(bare, monkeypatch):
     assert "will be skipped. Install it" in browser.install()  # no package manager
     bare.tools["apt-get"] = "/usr/bin/apt-get"
     assert "could not be installed" in browser.install()  # it fails, as without a network
@@ -56,7 +56,7 @@ def test_where_it_cannot_be_installed_that_is_said_and_nothing_fails(bare, monke
         browser.require()
 
 
-def test_a_placeholder_that_does_not_start_is_no_browser(bare):
+def test_placeholder_that_does_not_start_is_not_a_browser(bare):
     bare.tools["chromium"] = "/usr/bin/chromium"
     assert browser.find() is None
 

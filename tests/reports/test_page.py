@@ -77,7 +77,7 @@ class Outline(HTMLParser):
 
 
 # ---------------------------------------------------------------------------- without a browser
-def test_names_of_columns_are_text_and_not_code(report):
+def test_column_names_are_escaped(report):
     text = report.read_text(encoding="utf-8")
     outline = Outline(text)
     assert len(outline.all("script")) == 1  # our own
@@ -89,7 +89,7 @@ def test_names_of_columns_are_text_and_not_code(report):
     assert "</title><b>z" not in text
 
 
-def test_the_page_needs_no_network_and_says_what_its_pictures_show(report):
+def test_page_loads_nothing_from_the_network_and_images_have_alt_text(report):
     text = report.read_text(encoding="utf-8")
     outline = Outline(text)
     addresses = [a for _, tag in outline.tags for k, a in tag.items() if k in ("src", "href")]
@@ -106,7 +106,7 @@ def test_the_page_needs_no_network_and_says_what_its_pictures_show(report):
     assert set(anchors) <= set(ids)
 
 
-def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(several):
+def test_verdict_covers_accuracy_calibration_pruning_and_inputs(several):
     words = " ".join(s.text for s in verdict.verdict(several))
     assert "explains nearly all of “y” in rows it did not see" in words
     assert "95 % intervals for “y” held" in words
@@ -125,7 +125,7 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert f"own uncertainty, {formats.number(float(own[0]), 2)} for a typical row" in words
 
 
-def test_the_band_of_the_function_is_the_predicted_distribution_without_its_noise(several):
+def test_function_band_is_the_predictive_distribution_without_noise(several):
     function = several.model.predictive(several.x, noise=False)
     mean, std = several.model.predict(several.x, return_std=True)
     np.testing.assert_allclose(function.mean(), mean)
@@ -136,7 +136,7 @@ def test_the_band_of_the_function_is_the_predicted_distribution_without_its_nois
     assert (std**2 - function.std() ** 2 <= noise.max(axis=0) * (1 + 1e-9)).all()
 
 
-def test_how_many_rows_chance_allows_is_said(several):
+def test_verdict_gives_the_coverage_range_allowed_by_chance(several):
     # 95 % of 40 rows, central 95 % of the binomial distribution: 35 to 40 rows
     held = several.held_out
     wide = replace(held, lower=held.y - 1.0, upper=held.y + 1.0)
@@ -144,7 +144,7 @@ def test_how_many_rows_chance_allows_is_said(several):
     assert "100 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
 
 
-def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(several):
+def test_verdict_flags_narrow_intervals_bad_predictions_and_awkward_tables(several):
     held = several.held_out
     narrow = replace(held, lower=held.mean - 1e-6, upper=held.mean + 1e-6)
     sure = [s for s in verdict.verdict(replace(several, held_out=narrow)) if "intervals" in s.text]
@@ -162,7 +162,7 @@ def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(sever
     assert "repeat another one" in texts
 
 
-def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
+def test_verdict_describes_constant_and_unpruned_networks(several):
     table = several.model.optima_
     total = several.model.network_.n_parameters
 
@@ -184,7 +184,7 @@ def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
     )
 
 
-def test_a_fold_worse_than_the_mean_is_called_so(several):
+def test_verdict_flags_predictions_worse_than_the_mean(several):
     held = several.held_out
     worse = replace(held, mean=held.mean + 3 * held.y.std(axis=0))
     assert "worse than the mean does" in verdict._goodness(replace(several, held_out=worse), 0).text
@@ -193,7 +193,7 @@ def test_a_fold_worse_than_the_mean_is_called_so(several):
     assert "hardly better than the mean does" in text
 
 
-def test_classes_and_far_errors_are_told(several):
+def test_cautions_flag_class_labels_and_outliers(several):
     held = several.held_out
     far = held.mean.copy()
     far[3, 0] += 6.5 * held.std[3, 0]
@@ -215,7 +215,7 @@ def with_run(fitted, **changes):
     return replace(fitted, record=replace(fitted.record, run=replace(run, **changes)))
 
 
-def test_verdict_says_whether_a_sampled_fit_was_verified(several):
+def test_verdict_states_whether_a_sampled_fit_was_verified(several):
     last = lambda **changes: verdict.verdict(with_run(several, **changes))[-1]
     assert "with a reservation" in last().text
     assert last().tone == "plain"
@@ -243,7 +243,7 @@ def test_verdict_and_warnings_are_part_of_the_record_and_of_the_page(several):
     assert several.record.verdict[0].text.split()[0] not in text[: text.index("Predictions</h2>")]
 
 
-def test_a_fit_is_read_back_as_it_was_written(several, tmp_path):
+def test_fit_folder_round_trips(several, tmp_path):
     fitted = with_run(several, optima=[{"origin": "mixture", "log_evidence": -3.0}])
     fit_folder.save(fitted, tmp_path)
     loaded = fit_folder.load(tmp_path)
@@ -263,7 +263,7 @@ def test_a_fit_is_read_back_as_it_was_written(several, tmp_path):
         (0.001, "changed by less than 0.1 nat", False),
     ],
 )
-def test_optima_that_have_not_converged_are_named(several, step, said, rough):
+def test_unconverged_optima_are_reported(several, step, said, rough):
     state = several.model.fitted_state()
     mixture = state.posterior.mixture
     best = replace(mixture.optima[0], converged=False, history=[step * k for k in range(20)])
@@ -279,7 +279,7 @@ def test_optima_that_have_not_converged_are_named(several, step, said, rough):
     assert not any("had not converged" in text for text in cautions(several))
 
 
-def test_a_slow_run_is_reported_unless_a_message_says_so():
+def test_slow_mixing_is_reported_once():
     slow = SamplingSlow(2, 0.3)
     assert fits._slow(SimpleNamespace(reason=slow, messages=()))
     assert fits._slow(SimpleNamespace(reason=SearchEnded("converged", slow), messages=()))
@@ -287,7 +287,7 @@ def test_a_slow_run_is_reported_unless_a_message_says_so():
     assert not fits._slow(SimpleNamespace(reason=SamplingFinished(), messages=()))
 
 
-def test_every_word_is_explained_in_the_report_and_in_the_documentation(report):
+def test_glossary_is_complete_in_report_and_documentation(report):
     text = html.unescape(report.read_text(encoding="utf-8"))
     docs = Path(__file__).parents[2] / "docs" / "reference" / "glossary.md"
     shown = docs.read_text(encoding="utf-8")
@@ -297,7 +297,7 @@ def test_every_word_is_explained_in_the_report_and_in_the_documentation(report):
 
 
 @pytest.mark.parametrize("method", ["standard", "nsbl"])
-def test_fits_by_sampling_have_a_report_of_their_own(several, method):
+def test_sampled_fits_have_a_complete_report(several, method):
     """Draws in place of the Laplace mixture: the page shows γ where it is learned."""
     rng = np.random.default_rng(0)
     state = several.model.fitted_state()
@@ -355,7 +355,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
     assert not one.pruned.any()
 
 
-def test_options_in_warnings_stay_on_one_line_and_all_else_is_escaped():
+def test_options_in_warnings_do_not_wrap_and_other_text_is_escaped():
     text = str(page.with_options(f"{EVIL}: try --hidden 3, or --noise-std"))
     assert text == (
         "&lt;script&gt;alert(1)&lt;/script&gt;: try "
@@ -372,7 +372,7 @@ def test_options_in_warnings_stay_on_one_line_and_all_else_is_escaped():
         (0.01, 0.3, "0.0 ± 0.3 %"),
     ],
 )
-def test_shares_say_how_sure_they_are(value, error, text):
+def test_relevance_shares_show_their_uncertainty(value, error, text):
     assert score_tables._share(value, error) == text
 
 
@@ -407,7 +407,7 @@ def test_scores_have_the_errors_of_means_over_rows(several):
 
 
 @pytest.mark.parametrize(("n", "bins"), [(40, 5), (70, 8), (1000, 20)])
-def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
+def test_grey_band_contains_each_bar_with_the_stated_probability(n, bins):
     low, high = binom.ppf(figures.BAND, n, 1 / bins)
     inside = binom.pmf(np.arange(low, high + 1), n, 1 / bins).sum()
     assert 0.95 <= inside < 0.985
@@ -415,7 +415,7 @@ def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
     assert narrower < 0.95
 
 
-def test_a_changed_fit_is_told_apart_from_slow_falls():
+def test_fit_changes_are_distinguished_from_slow_declines():
     rise = np.r_[-500, -600, np.linspace(-50, -10, 20)]  # a random start may fall
     assert figures.falls(rise).tolist() == []
     slow = np.r_[rise, np.linspace(-10, -14, 20)]
@@ -442,7 +442,7 @@ def test_coverage_counts_as_right_within_what_chance_allows():
     assert (low, high) == pytest.approx((0.90, 0.99))
 
 
-def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(several, monkeypatch):
+def test_graph_draws_all_edges_of_small_networks_and_kept_edges_of_large_ones(several, monkeypatch):
     graph = network_graph.network_graph(several)
     n = several.model.network_.n_parameters
     assert len(graph["edges"]) == n == 14
@@ -524,14 +524,14 @@ def chromium():
     return browser.require()
 
 
-def test_errors_of_a_page_would_be_seen(chromium, tmp_path):
+def test_page_errors_are_detected(chromium, tmp_path):
     """Negative control: the helper does catch them."""
     path = tmp_path / "broken.html"
     path.write_text("<title>t</title><body><script>nonsense()</script></body>")
     assert "nonsense" in " ".join(browser.visit(path).console)
 
 
-def test_the_console_stays_empty_and_nothing_is_run_from_the_table(chromium, report):
+def test_console_is_empty_and_table_content_is_not_executed(chromium, report):
     seen = browser.visit(report)
     assert seen.console == []
     assert "parameters" in seen.dom
@@ -563,7 +563,7 @@ def test_the_table_sorts_and_filters(chromium, report, several):
     assert found["count"] == "2 of 14 parameters"
 
 
-def test_what_scrolls_sideways_says_so_and_nothing_else_does(chromium, report):
+def test_scroll_hint_appears_only_above_wide_content(chromium, report):
     seen = browser.visit(report, HINTS)
     assert seen.console == []
     found = json.loads(seen.title)
@@ -585,7 +585,7 @@ def test_text_has_contrast_in_light_and_dark(chromium, report, dark):
     assert ("rgb(22, 24, 28)" in where[0]) is dark
 
 
-def test_it_prints_and_can_be_pictured(chromium, report, tmp_path):
+def test_page_can_be_printed_and_captured(chromium, report, tmp_path):
     printed = browser.pdf(report, tmp_path / "report.pdf").read_bytes()
     assert printed.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 30

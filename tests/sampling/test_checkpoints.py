@@ -99,7 +99,7 @@ def test_a_compiled_run_interrupted_after_every_part_equals_an_uninterrupted_one
     assert same(result, uninterrupted(method, "compiled"))
 
 
-def test_a_users_own_interruption_at_every_stage_in_turn_changes_nothing(tmp_path, uninterrupted):
+def test_interrupting_every_stage_in_turn_changes_nothing(tmp_path, uninterrupted):
     n_stages = len(uninterrupted("standard", "compiled").history["stages"])
     assert n_stages >= 3
     for last in range(1, n_stages + 1):
@@ -278,7 +278,7 @@ def copy(half, tmp_path):
     return Path(shutil.copytree(half, tmp_path / "copy"))
 
 
-def test_a_finished_call_returns_its_result_without_computing(finished, monkeypatch):
+def test_finished_call_returns_its_result_without_computing(finished, monkeypatch):
     result, folder = finished
     monkeypatch.setattr("sbnn.methods._standard.tmcmc", None)
     again = worker.call("standard", "compiled", folder)
@@ -288,7 +288,7 @@ def test_a_finished_call_returns_its_result_without_computing(finished, monkeypa
     assert sbnn.load(folder / "result.nc").equals(result), "an ordinary result file"
 
 
-def test_a_finished_result_warns_again_of_what_it_warned_of(tmp_path, monkeypatch):
+def test_finished_result_repeats_its_warnings(tmp_path, monkeypatch):
     monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="got stuck"):
         first = worker.call("standard", "compiled", tmp_path / "c")
@@ -298,7 +298,7 @@ def test_a_finished_result_warns_again_of_what_it_warned_of(tmp_path, monkeypatc
     assert again.equals(first)
 
 
-def test_the_time_of_earlier_runs_counts(copy):
+def test_seconds_include_earlier_runs(copy):
     before = _read(copy, "tmcmc")[1]["seconds"]
     begin = time.perf_counter()
     result = worker.call("standard", "compiled", copy)
@@ -363,11 +363,11 @@ def refused(folder, *texts, **changes):
         ({"method": sbnn.hierarchical}, ('method: "standard" there, "hierarchical" here',)),
     ],
 )
-def test_a_checkpoint_of_other_settings_is_refused(changes, texts, half):
+def test_checkpoint_of_other_settings_raises(changes, texts, half):
     refused(half, *texts, **changes)
 
 
-def test_the_same_settings_in_other_words_are_the_same(copy, uninterrupted):
+def test_equivalent_settings_share_a_checkpoint(copy, uninterrupted):
     import jax
 
     result = worker.call(
@@ -376,7 +376,7 @@ def test_the_same_settings_in_other_words_are_the_same(copy, uninterrupted):
     assert np.array_equal(result.phi, uninterrupted("standard", "compiled").phi)
 
 
-def test_a_checkpoint_of_another_hyperprior_is_refused_and_the_default_in_full_is_not(tmp_path):
+def test_checkpoint_of_another_hyperprior_raises_but_explicit_default_continues(tmp_path):
     problem = worker.problem("plain")
     stop = {"key": 0, "n_particles": 50, "checkpoint": tmp_path / "c", "progress": _stop}
     with pytest.raises(Interruption):
@@ -391,7 +391,7 @@ def _stop(stage):
     raise Interruption
 
 
-def test_a_checkpoint_of_other_data_or_another_problem_is_refused(half):
+def test_checkpoint_of_other_data_or_another_problem_raises(half):
     x, y = worker.data()
     make = lambda function=worker.compiled, names=("a", "b"), bound=4.0, data=(x, y): sbnn.Problem(
         function, names, ard=names, bound=bound, data=data
@@ -419,7 +419,7 @@ def test_a_checkpoint_of_other_data_or_another_problem_is_refused(half):
         ),
     ],
 )
-def test_a_plain_function_is_known_by_its_code_and_by_what_it_uses(one, other, text, tmp_path):
+def test_function_fingerprint_covers_code_and_everything_it_uses(one, other, text, tmp_path):
     def run(function, progress=False):
         problem = sbnn.Problem(function, ["a"], {"a": sbnn.priors.Normal(0.0, 1.0)}, black_box=True)
         sbnn.standard(problem, 0, 50, checkpoint=tmp_path / "c", progress=progress)
@@ -433,7 +433,7 @@ def test_a_plain_function_is_known_by_its_code_and_by_what_it_uses(one, other, t
         run(other)
 
 
-def test_values_are_told_apart_by_what_they_hold():
+def test_fingerprints_distinguish_values_by_content():
     numbers, others = np.arange(4.0), np.array([0.0, 1.0, 2.0, 3.0 + 1e-12])
     frame, grid = (lambda v: pd.DataFrame({"a": v})), (lambda v: interpolate.interp1d(v, v))
     vectorised = lambda v: np.vectorize(lambda i: v[i])
@@ -463,7 +463,7 @@ class Slotted:
         return 2 * self.k
 
 
-def test_class_attributes_slots_properties_and_attributes_of_functions_count(monkeypatch):
+def test_fingerprint_covers_class_attributes_slots_properties_and_function_attributes(monkeypatch):
     first = value_hash(Slotted(1.0))
     assert first == value_hash(Slotted(1.0))
     assert first != value_hash(Slotted(2.0))
@@ -481,7 +481,7 @@ def test_class_attributes_slots_properties_and_attributes_of_functions_count(mon
     assert value_hash(function) != plain
 
 
-def test_a_global_that_a_function_uses_counts_and_one_that_it_sets_does_not(tmp_path, monkeypatch):
+def test_fingerprint_covers_globals_a_function_reads_but_not_those_it_sets(tmp_path, monkeypatch):
     def run():
         problem = sbnn.Problem(
             with_global, ["a"], {"a": sbnn.priors.Normal(0.0, 1.0)}, black_box=True
@@ -498,7 +498,7 @@ def test_a_global_that_a_function_uses_counts_and_one_that_it_sets_does_not(tmp_
         run()
 
 
-def test_a_checkpoint_of_another_version_is_refused(half, copy, monkeypatch):
+def test_checkpoint_of_another_version_raises(half, copy, monkeypatch):
     monkeypatch.setattr("sbnn.methods.resume.__version__", "9.9")
     refused(half, 'version: "0', '"9.9" here')
     monkeypatch.undo()
@@ -508,7 +508,7 @@ def test_a_checkpoint_of_another_version_is_refused(half, copy, monkeypatch):
 
 @pytest.mark.parametrize("name", ["call.sbnn", "tmcmc.sbnn"])
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "empty", "missing"])
-def test_a_damaged_checkpoint_is_refused(name, damage, copy):
+def test_damaged_checkpoint_raises(name, damage, copy):
     path = copy / name
     content = path.read_bytes()
     if damage == "missing":
@@ -527,7 +527,7 @@ def test_a_damaged_checkpoint_is_refused(name, damage, copy):
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_a_damaged_result_is_refused(damage, finished, tmp_path):
+def test_damaged_result_raises(damage, finished, tmp_path):
     folder = Path(shutil.copytree(finished[1], tmp_path / "copy"))
     path = folder / "result.nc"
     content = bytearray(path.read_bytes())
@@ -536,27 +536,27 @@ def test_a_damaged_result_is_refused(damage, finished, tmp_path):
     refused(folder, "is damaged", "result.nc")
 
 
-def test_a_part_of_another_checkpoint_is_refused(copy, tmp_path):
+def test_part_of_another_checkpoint_raises(copy, tmp_path):
     with pytest.raises(Interruption):
         worker.call("standard", "compiled", tmp_path / "c", key=4, progress=_stop)
     shutil.copy(tmp_path / "c" / "tmcmc.sbnn", copy / "tmcmc.sbnn")
     refused(copy, "is damaged", "tmcmc.sbnn is from another checkpoint")
 
 
-def test_a_directory_with_other_files_is_not_used(tmp_path):
+def test_directory_with_other_files_raises(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"holds other files \(thesis\.tex\).*empty one"):
         worker.call("standard", "compiled", tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_files_beside_a_checkpoint_stay(copy):
+def test_unrelated_files_in_a_checkpoint_directory_are_kept(copy):
     (copy / "notes.txt").write_text("mine", encoding="utf-8")
     worker.call("standard", "compiled", copy)
     assert sorted(p.name for p in copy.iterdir()) == ["call.sbnn", "notes.txt", "result.nc"]
 
 
-def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_path, monkeypatch):
+def test_checkpoint_path_that_is_a_file_raises_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("sbnn.methods._standard.tmcmc", None)
     (tmp_path / "c").write_text("a file", encoding="utf-8")
     with pytest.raises(NotADirectoryError, match="must be a directory"):
@@ -566,7 +566,7 @@ def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_pa
     assert (tmp_path / "c").read_text("utf-8") == "a file"
 
 
-def test_a_call_that_was_wrong_leaves_nothing_that_would_stop_the_right_one(tmp_path):
+def test_invalid_call_does_not_block_a_later_valid_one(tmp_path):
     with pytest.raises(ValueError, match="n_particles"):
         worker.call("standard", "compiled", tmp_path / "c", n_particles=3)
     assert not (tmp_path / "c").exists()
@@ -575,7 +575,7 @@ def test_a_call_that_was_wrong_leaves_nothing_that_would_stop_the_right_one(tmp_
 
 
 @pytest.mark.skipif(files.fcntl is None, reason="no locks on this system")
-def test_two_runs_do_not_share_a_checkpoint(tmp_path):
+def test_concurrent_runs_cannot_share_a_checkpoint(tmp_path):
     first = Folder(tmp_path / "c", {})
     with pytest.raises(CheckpointError, match="in use by another run"):
         Folder(tmp_path / "c", {})
@@ -583,7 +583,7 @@ def test_two_runs_do_not_share_a_checkpoint(tmp_path):
     Folder(tmp_path / "c", {}).close()
 
 
-def test_numbers_come_back_as_they_were(tmp_path):
+def test_checkpoint_values_round_trip(tmp_path):
     folder = Folder(tmp_path / "c", {})
     arrays = {
         "phi": np.array([[0.1, -np.inf], [5e-324, np.nan]]),
@@ -602,7 +602,7 @@ def test_numbers_come_back_as_they_were(tmp_path):
     assert NO_CHECKPOINT.part("a").read() is None
 
 
-def test_what_a_killed_process_left_unfinished_is_removed(tmp_path, uninterrupted):
+def test_unfinished_files_of_a_killed_process_are_removed(tmp_path, uninterrupted):
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / ".call.sbnn.1234.unfinished").write_bytes(b"half")

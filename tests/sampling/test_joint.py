@@ -87,7 +87,7 @@ def test_log_alpha_given_phi_is_the_gamma_of_the_conjugate_pair():
     np.testing.assert_allclose(back, phi, rtol=1e-12)
 
 
-def test_the_joint_density_is_invariant_under_the_network_s_symmetries():
+def test_joint_density_is_invariant_under_network_symmetries():
     x, y = sbnn.datasets.boxcar(n=10)
     problem = sbnn.network_problem(x, y, (2,), noise_std=0.5)
     with jax.enable_x64(True):
@@ -100,7 +100,7 @@ def test_the_joint_density_is_invariant_under_the_network_s_symmetries():
             np.testing.assert_allclose(one, two, rtol=1e-9)
 
 
-def test_where_hidden_weights_are_not_exchangeable_there_is_no_symmetry():
+def test_joint_symmetry_is_none_if_hidden_weights_are_not_exchangeable():
     x, y = sbnn.datasets.boxcar(n=10)
     known = sbnn.network_problem(x, y, (2,), noise_std=0.5, priors={"W[1][1,1]": Normal()})
     assert joint_symmetry(known) is None
@@ -121,7 +121,7 @@ def by_quadrature(hyperprior: Hyperprior) -> tuple[float, float, float]:
     return float(np.log(joint.sum())), float(posterior @ mean), float(posterior @ lam)
 
 
-def test_a_conjugate_model_has_its_evidence_and_posterior():
+def test_conjugate_model_gives_exact_evidence_and_posterior():
     hyperprior = Hyperprior(0.7, 0.3)
     log_evidence, mean, log_alpha = by_quadrature(hyperprior)
     runs = [

@@ -122,7 +122,7 @@ def check_rivals(first, second, n_particles):
         assert_within_errors(found[0], exact[1], errors[0])
 
 
-def test_rival_lines_have_their_closed_form_evidence_and_bayes_factor():
+def test_competing_lines_have_closed_form_evidence_and_bayes_factor():
     generator = rng(40)
     x = generator.uniform(-1, 1, size=30)
     z = x + 0.3 * generator.normal(size=30)
@@ -155,7 +155,7 @@ UNIT = {"a": Uniform(0, 1), "b": Uniform(0, 1)}
 
 
 @pytest.mark.parametrize("move", ["random_walk", "hmc"])
-def test_evidence_is_exact_where_most_of_the_prior_is_impossible(move):
+def test_evidence_is_exact_if_most_of_the_prior_has_zero_likelihood(move):
     problem = sbnn.Problem(truncated, ["a", "b"], UNIT)
     exact = 2 * np.log(2 * stats.norm.cdf(3) - 1)
     runs = [sbnn.standard(problem, key=k, n_particles=1000, move=move) for k in keys(4)]
@@ -167,7 +167,7 @@ def test_evidence_is_exact_where_most_of_the_prior_is_impossible(move):
 
 
 @pytest.mark.parametrize("move", ["random_walk", "hmc"])
-def test_points_without_a_likelihood_are_rejected_counted_and_reported(move):
+def test_points_without_likelihood_are_rejected_counted_and_reported(move):
     def log_likelihood(theta):
         value = -0.5 * jnp.sum(theta**2) / 0.3**2
         return jnp.where(theta[0] > 0.5, jnp.nan, jnp.where(theta[1] > 0.5, -jnp.inf, value))
@@ -183,7 +183,7 @@ def test_points_without_a_likelihood_are_rejected_counted_and_reported(move):
     assert_within_errors(run.log_evidence, 2 * np.log(inside / 2), run.log_evidence_error)
 
 
-def test_a_healthy_likelihood_has_nothing_to_report():
+def test_finite_likelihood_gives_no_messages():
     run = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
     assert run.n_rejected == 0
     assert run.messages == ()
@@ -198,7 +198,7 @@ def numpy_log_likelihood(theta, data):
     return float(stats.norm.logpdf(np.asarray(theta), mean, std).sum())
 
 
-def test_a_black_box_has_the_closed_form_evidence():
+def test_black_box_has_closed_form_evidence():
     jax_problem, exact = gaussian_problem(2)
 
     def fast(theta, data):
@@ -225,7 +225,7 @@ def test_hamiltonian_moves_agree_with_the_random_walk():
     assert_within_errors(hmc.log_evidence - walk.log_evidence, 0.0, error)
 
 
-def test_hamiltonian_moves_are_refused_for_a_black_box_before_it_runs():
+def test_hmc_raises_for_a_black_box_before_it_runs():
     def never(theta):
         raise RuntimeError("was run")
 
@@ -265,12 +265,12 @@ def answer_with_devices(n):
     return words
 
 
-def test_the_answer_is_bitwise_the_same_on_one_and_on_two_devices():
+def test_result_is_bitwise_the_same_on_one_and_two_devices():
     here = answer() if len(jax.devices()) == 1 else answer_with_devices(1)
     assert here == answer_with_devices(2)
 
 
-def test_the_same_key_gives_the_same_answer_bitwise_and_another_key_another():
+def test_same_key_gives_the_same_bits_and_another_key_does_not():
     problem, _ = gaussian_problem(2)
     first, again, other = (sbnn.standard(problem, key=k, n_particles=500) for k in (1, 1, 2))
 
@@ -284,7 +284,7 @@ def test_the_same_key_gives_the_same_answer_bitwise_and_another_key_another():
     assert first.key == same.key
 
 
-def test_other_data_of_the_same_shape_do_not_compile_again():
+def test_new_data_of_the_same_shape_do_not_recompile():
     def problem(shift):
         data = (np.linspace(-1, 1, 2) + shift, np.float64(0.1))
         return sbnn.Problem(
@@ -302,7 +302,7 @@ def test_other_data_of_the_same_shape_do_not_compile_again():
 # The record of a run.
 
 
-def test_the_record_tells_how_the_run_went():
+def test_result_records_stages_and_acceptance():
     seen = []
     problem, _ = gaussian_problem(2)
     run = sbnn.standard(problem, key=keys(1)[0], n_particles=500, progress=seen.append)
@@ -318,14 +318,14 @@ def test_the_record_tells_how_the_run_went():
     assert "decorrelated in every stage" in run.reason
 
 
-def test_moves_that_hit_their_cap_are_said_aloud():
+def test_hitting_the_move_cap_is_reported():
     problem, _ = gaussian_problem(10)
     run = sbnn.standard(problem, key=keys(1)[0], n_particles=500, max_moves=10)
     assert not run.converged
     assert "had not decorrelated" in run.reason
 
 
-def test_a_run_that_runs_out_of_stages_is_not_converged():
+def test_run_that_exhausts_its_stages_is_not_converged():
     run = tmcmc.tmcmc(gaussian_problem(10)[0].target(), 0, n_particles=500, max_stages=3)
     assert not run.converged
     assert "after 3 stages" in run.reason
@@ -344,7 +344,7 @@ def test_a_run_that_runs_out_of_stages_is_not_converged():
         ({"max_moves": 0}, "`max_moves` must be at least 1"),
     ],
 )
-def test_impossible_settings_are_refused_before_anything_runs(options, message):
+def test_invalid_settings_raise_before_anything_runs(options, message):
     problem, _ = gaussian_problem(2)
     with pytest.raises(ValueError, match=message):
         sbnn.standard(problem, **options)

@@ -35,7 +35,7 @@ def study_folder(tmp_path_factory, small_settings):
     return out, study, report, claims, said
 
 
-def test_every_figure_and_table_of_the_study_is_written(study_folder):
+def test_all_figures_and_tables_of_the_study_are_written(study_folder):
     out, *_ = study_folder
     names = {path.stem for path in (out / "figures").glob("*.png")}
     assert {name[:5] for name in names} == {f"fig{number:02d}" for number in range(1, 19)}
@@ -46,7 +46,7 @@ def test_every_figure_and_table_of_the_study_is_written(study_folder):
     assert not list(out.rglob("*.part"))
 
 
-def test_the_report_opens_from_disk_without_errors_and_its_navigation_works(study_folder):
+def test_report_opens_from_disk_without_errors_and_navigation_works(study_folder):
     *_, report, _, _ = study_folder
     text = report.read_text("utf-8")
     assert not re.search(r'(src|href)="https?:', text), "the report needs no network"
@@ -76,7 +76,7 @@ def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_p
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_an_interrupted_part_continues_or_starts_over_where_it_cannot(
+def test_interrupted_part_continues_or_else_starts_over(
     study_folder, tmp_path, monkeypatch, damaged
 ):
     out, study, *_ = study_folder
@@ -143,7 +143,7 @@ def test_claims_are_judged_by_the_numbers_and_can_fail(study_folder):
     assert not next(c for c in judged if "One output weight" in c.claim).holds
 
 
-def test_another_seed_starts_over(small_settings, tmp_path):
+def test_changing_the_seed_starts_over(small_settings, tmp_path):
     folder = tmp_path / "results"
     folder.mkdir(parents=True)
     (folder / "standard.nc").write_bytes(b"of another seed")
