@@ -20,7 +20,7 @@ def as_key(key: Any) -> jax.Array:
         if key < 0:
             raise ValueError(f"`key` must not be negative; got {key}. Use 0, 1, 2, …")
         words = np.array([key >> 32 & 0xFFFFFFFF, key & 0xFFFFFFFF], np.uint32)
-        return _wrap(words)  # as jax.random.key(key), with nothing to compile
+        return _wrap(words)  # as jax.random.key(key), without compilation
     if isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
         if key.ndim == 0:
             return key
@@ -41,7 +41,7 @@ def key_data(key: Any) -> np.ndarray:
 
 
 def seed_of(key: Any, *numbers: int) -> np.random.SeedSequence:
-    """A seed for (key, numbers), each combination a stream of its own."""
+    """A seed for (key, numbers); each combination gives a separate stream."""
     return np.random.SeedSequence(key_data(key).tolist(), spawn_key=numbers)
 
 
@@ -51,12 +51,12 @@ def generator(key: Any, *numbers: int) -> np.random.Generator:
 
 
 def derive_key(key: Any, *numbers: int) -> jax.Array:
-    """A JAX key for (key, numbers), made on the host: nothing is compiled for it."""
+    """A JAX key for (key, numbers), made on the host, without compilation."""
     return _wrap(derive_words(key, *numbers))
 
 
 def derive_words(key: Any, *numbers: int) -> np.ndarray:
-    """The words of `derive_key`, without JAX: a tenth of the time."""
+    """The words of `derive_key`, without JAX, in a tenth of the time."""
     return seed_of(key, *numbers).generate_state(2)
 
 

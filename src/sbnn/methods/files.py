@@ -1,4 +1,4 @@
-"""Results as trees of labelled arrays: what `Result.save` writes and `sbnn.load` reads."""
+"""Results as trees of labelled arrays, as written by `Result.save` and read by `sbnn.load`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sbnn.problems.problem import Problem
 if TYPE_CHECKING:
     import xarray as xr
 
-# Fields of a result that JSON stores as they are.
+# Fields of a result that JSON stores unchanged.
 _PLAIN_FIELDS = (
     "method",
     "log_evidence",

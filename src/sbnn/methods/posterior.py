@@ -1,4 +1,4 @@
-"""Posterior protocol: what results and fitted estimators offer to reports, whatever the method."""
+"""`Posterior` protocol: the interface of results and fitted estimators to reports."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Posterior(Protocol):
     Attributes
     ----------
     kind : str
-        Name under which files store it.
+        Name under which it is stored in files.
     sampled : bool
         Whether it consists of posterior draws (and not of Gaussian approximations).
     compacted : bool
-        Whether it holds only what predictions need.
+        Whether it holds only the parameters needed for predictions.
     network : Network
-        That of the best optimum.
+        Network of the best optimum.
     log_alpha, relevance : ndarray, shape (n_parameters,)
         log α and γ of its parameters; NaN where the method has none.
     centre_and_spread : tuple of two ndarray, each of shape (n_parameters,)
@@ -81,7 +81,7 @@ class Posterior(Protocol):
         ...
 
     def messages(self) -> list[Message]:
-        """What a reader of the results should know."""
+        """Messages about the fit."""
         ...
 
     def parameter_draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -109,7 +109,7 @@ class Posterior(Protocol):
         ...
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What a file needs: arrays by name, and plain values."""
+        """Arrays by name, and plain values, for a file."""
         ...
 
 
@@ -140,7 +140,7 @@ def summary(posterior: Posterior) -> pd.DataFrame:
 
 
 def gradient_shares(gradient: np.ndarray) -> np.ndarray:
-    """Shares of the inputs in the mean square of ∂f/∂x of shape (n_in, n_out, m); zeros stay."""
+    """Shares of the inputs in the mean square of ∂f/∂x, shape (n_in, n_out, m); zeros stay zero."""
     squares = (gradient**2).mean(axis=(1, 2))
     total = squares.sum()
     return squares / total if total > 0 else squares

@@ -28,10 +28,10 @@ MAX_STAGES = 200
 
 
 class RandomElement(Protocol):
-    """Anything that sends particles to random points of their orbits."""
+    """An object that maps particles to random points of their orbits."""
 
     def apply_random(self, rng: np.random.Generator, phi: np.ndarray) -> np.ndarray:
-        """Each row at a random point of its orbit."""
+        """Each row mapped to a random point of its orbit."""
 
 
 class TmcmcResult(NamedTuple):
@@ -58,7 +58,7 @@ class TmcmcResult(NamedTuple):
 
     @property
     def worst_correlation(self) -> float:
-        """Largest correlation that the moves of a stage left."""
+        """Largest correlation left by the moves of any stage."""
         return max((stage.correlation for stage in self.stages), default=0.0)
 
     @property
@@ -106,7 +106,7 @@ def tmcmc(
         Cap of moves per stage.
     symmetry : Symmetry, optional
         Group that leaves prior and likelihood unchanged: after each resampling every particle is
-        sent to a random point of its orbit, so that symmetric modes carry equal mass.
+        mapped to a random point of its orbit, so that symmetric modes carry equal mass.
     evaluate : callable, optional
         Log-likelihood of (n, d) on the host, for black-box problems.
     on_stage : callable, optional
@@ -161,7 +161,7 @@ def init(
     Parameters
     ----------
     key : int or JAX key
-        Of the whole run.
+        Key of the whole run.
     target, n_particles, move, max_moves, evaluate
         As for `tmcmc`.
 
@@ -179,8 +179,8 @@ def init(
     n_impossible = int((log_likelihood == -np.inf).sum())
     if n_impossible == n_particles:
         raise ValueError(
-            "The log-likelihood is NaN or −inf at every one of the "
-            f"{n_particles} prior draws; check the function, or narrow the priors."
+            "The log-likelihood is NaN or −inf at all "
+            f"{n_particles} prior draws; check the function or narrow the priors."
         )
     return TmcmcState(
         particles=Particles(phi, log_likelihood, np.arange(n_particles)),
@@ -210,7 +210,7 @@ def step(
     Parameters
     ----------
     key : int or JAX key
-        Of the whole run: each stage derives its own from it.
+        Key of the whole run; each stage derives its own key from it.
     state : TmcmcState
     target, move, symmetry, evaluate
         As for `tmcmc`.
@@ -269,7 +269,7 @@ def _move(
     factor: np.ndarray,
     move: str | Move,
 ) -> tuple[Particles, MoveInfo, Tuning]:
-    """Moves of one stage; if they get stuck and there is a fallback, it carries this stage on."""
+    """Moves of one stage; if they get stuck, the fallback, if any, continues the stage."""
     choice = choose(move, density.evaluate)
     key_moves, number = derive_key(as_key(key), 1), len(state.stages)
     n_parameters = factor.shape[-1]
@@ -323,7 +323,7 @@ def check_options(
     Raises
     ------
     ValueError, TypeError
-        For settings that cannot work.
+        If a setting is invalid.
     """
     whole = isinstance(n_particles, int | np.integer) and not isinstance(n_particles, bool)
     if not whole or n_particles < 50:
