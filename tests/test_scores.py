@@ -105,7 +105,7 @@ def test_nlpd_is_the_mean_negative_log_of_the_mixture_density():
     density = (WEIGHTS[:, None] * stats.norm.pdf(Y, MEANS, STDS)).sum(axis=0)
     assert scores.nlpd(Y, MIXTURE) == pytest.approx(-np.log(density).mean(), rel=1e-12)
     far = scores.nlpd(np.array([1e4, 1e4]), MIXTURE)
-    assert np.isfinite(far)  # in logarithms nothing underflows
+    assert np.isfinite(far)  # logarithms do not underflow
 
 
 def test_component_densities_average_to_that_of_the_mixture():

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and nothing is left behind."""
+"""Files are written atomically, and nothing is left behind."""
 
 from __future__ import annotations
 

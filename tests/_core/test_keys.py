@@ -1,4 +1,4 @@
-"""The boundary to JAX: float64 inside, nothing changed outside, keys of every kind."""
+"""float64 inside and unchanged outside, and keys of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: stored by code and values, worded for Python and for the command line, warned."""
+"""Messages: stored as code and values, worded for Python and the command line, warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers for people: their digits follow from their errors."""
+"""Formatted numbers: their digits follow from their errors."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_rounding_moves_a_number_by_less_than_its_error():
         text = formats.rounded(value, error).replace("−", "-").replace(",", "")
         assert abs(float(text) - value) <= 0.26 * error + 1e-12
         coarser = formats.decimals_of(error) - 1
-        # and with a digit less it could move by more than that
+        # with one digit less it could move by more than that
         assert coarser < 0 or 0.5 * 10.0**-coarser > 0.25 * error
 
 

@@ -447,5 +447,5 @@ def test_a_name_without_an_ending_stays_as_it_is(small_result, tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(small_result, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No folder '.*nowhere' to save in"):
+    with pytest.raises(FileNotFoundError, match=r"folder '.*nowhere' does not exist; create it"):
         small_result.save(tmp_path / "nowhere" / "m.nc")

@@ -227,7 +227,7 @@ def test_unusable_tables_raise_with_a_reason(X, y, words):
         ({"noise_std": [0.1, 0.2]}, "one per output"),
         ({"hidden_layer_sizes": (0,)}, "`hidden_layer_sizes`"),
         ({"hidden_layer_sizes": "wide"}, "`hidden_layer_sizes`"),
-        ({"hidden_layer_sizes": [(2,), (3,)], "method": "nsbl"}, "takes one architecture"),
+        ({"hidden_layer_sizes": [(2,), (3,)], "method": "nsbl"}, "needs one architecture"),
     ],
 )
 def test_invalid_options_raise_and_name_valid_values(options, words):
@@ -279,7 +279,7 @@ def test_compact_estimator_has_a_smaller_file(fitted, tmp_path):
     model.save(tmp_path / "full.nc")
     model.compact().save(tmp_path / "small.nc")
     full, small = ((tmp_path / name).stat().st_size for name in ("full.nc", "small.nc"))
-    assert small <= full - X.nbytes  # at least by the inputs, which it needs no more
+    assert small <= full - X.nbytes  # at least by the inputs, which are no longer needed
     loaded = sbnn.load(tmp_path / "small.nc")
     np.testing.assert_array_equal(loaded.predict(X), model.compact().predict(X))
     assert loaded.compact().n_parameters_ == loaded.n_parameters_
@@ -369,7 +369,7 @@ def test_same_seed_gives_the_same_result_for_any_n_jobs(fitted):
 def test_auto_chooses_wide_networks_only_if_the_evidence_improves():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(300, 1))
-    wiggly = np.sin(16 * X[:, 0]) + 0.05 * rng.normal(size=300)  # ten bends: as many neurons
+    wiggly = np.sin(16 * X[:, 0]) + 0.05 * rng.normal(size=300)  # ten bends need ten neurons
     flat = X[:, 0] + 0.3 * rng.normal(size=300)
     widths = {}
     for name, y in (("wiggly", wiggly), ("flat", flat)):

@@ -1,4 +1,4 @@
-"""Small tables: few neurons where these suffice, converged or said so, and networks cut to size."""
+"""Small tables: few neurons where they suffice, convergence or a warning, and pruned networks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sbnn.regressor.scaling import Scaling
 
 
 def reaction(n=72, seed=0):
-    """A yield that follows temperature and concentration; two further inputs hardly matter."""
+    """A yield that depends on temperature and concentration; two more inputs hardly matter."""
     rng = np.random.default_rng(seed)
     heat, conc = rng.uniform(20, 90, n), rng.uniform(0.5, 12, n)
     stirring, humidity = rng.uniform(100, 600, n), rng.uniform(25, 70, n)
@@ -42,7 +42,7 @@ def test_families_go_from_small_to_large_and_depend_on_the_rows():
 
 
 def test_default_does_as_well_as_a_given_small_network(fitted):
-    """Many neurons by themselves can end in redundant optima, 20 nats lower."""
+    """Many neurons alone can end in redundant optima, 20 nats lower."""
     model, X, y = fitted
     asked = SparseBNNRegressor(3, random_state=1).fit(X, y)
     assert model.log_evidence_ > asked.log_evidence_ - 3.0
@@ -96,7 +96,7 @@ def test_optima_converge_on_small_tables_or_fit_warns(fitted):
 
 
 def redundant(copies: int):
-    """An optimum of one tanh neuron shared out among identical copies, and the model."""
+    """An optimum of one tanh neuron split into identical copies, and the model."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, size=(2, 60))
     y = 2.0 * np.tanh(x[:1] - 0.5 * x[1:]) + 0.1 * rng.normal(size=(1, 60))
@@ -116,7 +116,7 @@ def neurons_left(opt: lo.Optimum) -> int:
 
 
 def test_redundant_neurons_are_merged():
-    """The evidence of copies is about a nat lower; weights alone would not find out."""
+    """The evidence of copies is about a nat lower; pruning single weights would not find it."""
     copies = 12
     single = lp.evolve(*redundant(1), 60)
     model, opt = redundant(copies)
@@ -142,7 +142,7 @@ def test_more_iterations_do_not_lower_the_evidence(seed):
 
 
 def test_compact_drops_weights_without_effect(fitted):
-    """A weight of 1e-9 that the posterior holds there moves nothing; the others stay."""
+    """A weight of 1e-9 that the posterior holds there has no effect; the others are kept."""
     model = fitted[0]
     posterior, inputs = model.posterior_, model.fitted_state().inputs
     small = posterior.compact(inputs)
@@ -162,7 +162,7 @@ def test_compact_drops_weights_without_effect(fitted):
 
 
 def test_oscillating_function_is_learned():
-    """Smooth starts alone end at the constant: every second start is steep where inputs are few."""
+    """Smooth starts alone end at the constant, so with few inputs every second start is steep."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, size=(60, 1))
     truth = lambda x: np.sin(6 * np.pi * x[:, 0])

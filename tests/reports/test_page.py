@@ -1,4 +1,4 @@
-"""The report of a fit: its words, its escaping, and its life in a browser."""
+"""The report of a fit: wording, escaping, and behaviour in a browser."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def report(several, tmp_path_factory):
 
 
 class Outline(HTMLParser):
-    """Tags with their attributes, the text, and what is left open."""
+    """Tags with their attributes, the text, and unclosed tags."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ def test_verdict_covers_accuracy_calibration_pruning_and_inputs(several):
     order = np.argsort(-shares)
     idle = [f"“{several.features[j]}”" for j in order if shares[j] < verdict.UNUSED]
     assert {"“$x^{”", "“speed”"} >= set(idle)
-    assert ("Next to no influence: " + ", ".join(idle) in words) == bool(idle)
+    assert ("Almost no influence: " + ", ".join(idle) in words) == bool(idle)
     # Every input is in one of the classes, in the order of their shares.
     places = [words.index(f"“{several.features[j]}”", words.index("follows")) for j in order]
     assert places == sorted(places)
@@ -129,7 +129,7 @@ def test_function_band_is_the_predictive_distribution_without_noise(several):
     function = several.model.predictive(several.x, noise=False)
     mean, std = several.model.predict(several.x, return_std=True)
     np.testing.assert_allclose(function.mean(), mean)
-    # what is left is the noise, a mean over the optima that predict
+    # the rest is the noise, a mean over the optima that predict
     optima = several.model.posterior_.mixture.optima
     noise = np.array([np.exp(o.log_variance) for o in optima]) * several.y.var(axis=0)
     assert (std**2 - function.std() ** 2 >= noise.min(axis=0) * (1 - 1e-9)).all()
@@ -149,7 +149,7 @@ def test_verdict_flags_narrow_intervals_bad_predictions_and_awkward_tables(sever
     narrow = replace(held, lower=held.mean - 1e-6, upper=held.mean + 1e-6)
     sure = [s for s in verdict.verdict(replace(several, held_out=narrow)) if "intervals" in s.text]
     assert sure[0].tone == "bad"
-    assert "surer than it should be" in sure[0].text
+    assert "overconfident" in sure[0].text
     useless = replace(held, mean=np.zeros_like(held.mean) + held.y.mean(axis=0))
     poor = verdict.verdict(replace(several, held_out=useless))[0]
     assert poor.tone == "bad"
@@ -178,7 +178,7 @@ def test_verdict_describes_constant_and_unpruned_networks(several):
         == f"All {total} parameters were pruned: the prediction is a constant."
     )
     assert f"keeps none of its {total} parameters; {total} were pruned" in sentence([0, 3], total)
-    assert "averages 2 optima" in sentence([0, 3], total)  # of which one is no constant
+    assert "averages 2 optima" in sentence([0, 3], total)  # one of which is not constant
     assert sentence([total], 0).endswith(
         f"keeps {total} of its {total} parameters; none was pruned."
     )
@@ -298,7 +298,7 @@ def test_glossary_is_complete_in_report_and_documentation(report):
 
 @pytest.mark.parametrize("method", ["standard", "nsbl"])
 def test_sampled_fits_have_a_complete_report(several, method):
-    """Draws in place of the Laplace mixture: the page shows γ where it is learned."""
+    """Draws instead of the Laplace mixture: the page shows γ if it is learned."""
     rng = np.random.default_rng(0)
     state = several.model.fitted_state()
     network = several.model.network_
@@ -319,7 +319,7 @@ def test_sampled_fits_have_a_complete_report(several, method):
     text = page.render(judged(replace(several, model=model, held_out=held, record=record)))
     assert ("learns no relevance" in text) is (method == "standard")
     assert ("Line width is the relevance" in text) is (method == "nsbl")
-    assert ("what is pruned stays as all rows chose it" in text) is (method == "nsbl")
+    assert ("pruning is based on all rows" in text) is (method == "nsbl")
     assert "3 draws failed" in text
     assert "steps of the refinement" in text
     assert text.count("leave-one-out: each row predicted") == 1
@@ -327,7 +327,7 @@ def test_sampled_fits_have_a_complete_report(several, method):
 
 
 def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(several):
-    """Half of the draws with one neuron's signs flipped: the function, and the summary, stay."""
+    """Flip the signs of one neuron in half of the draws: function and summary do not change."""
     rng = np.random.default_rng(1)
     network = several.model.network_  # 3-2-2
     phi = rng.normal(size=network.n_parameters) + 0.1 * rng.normal(size=(400, 14))
@@ -346,7 +346,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
     for before, after in zip(one.centre_and_spread, both.centre_and_spread):
         np.testing.assert_allclose(after, before)
     np.testing.assert_allclose(one.centre_and_spread[1], 0.1, rtol=0.2)  # as for a Gaussian
-    # Neuron 1 without its way out: its own weights are of no use, whatever their γ.
+    # Neuron 1 disconnected from the output: its weights are useless, whatever their γ.
     gamma = gamma.copy()
     gamma[[names.index("W[2][1,1]"), names.index("W[2][2,1]")]] = 0.0
     cut = DrawsPosterior(network, phi, noise, np.zeros(14), gamma)
@@ -397,7 +397,7 @@ def test_scores_have_the_errors_of_means_over_rows(several):
         rows = rng.integers(len(held.y), size=len(held.y))
         rmse.append(np.sqrt(((held.y - held.mean)[rows] ** 2).mean(axis=0)))
         nlpd.append(-held.log_density[rows].mean(axis=0))
-    # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is a little bent
+    # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is slightly nonlinear
     np.testing.assert_allclose(errors["nlpd"], np.std(nlpd, axis=0), rtol=0.05)
     np.testing.assert_allclose(errors["rmse"], np.std(rmse, axis=0), rtol=0.15)
     shown = score_tables.scores_table(several)[0]
@@ -425,7 +425,7 @@ def test_fit_changes_are_distinguished_from_slow_declines():
 
 
 def test_log_evidences_of_optima_are_in_the_units_of_the_target(several):
-    """Where y is multiplied by c, log evidences fall by n log c: by 40 log 10 per target here."""
+    """If y is multiplied by c, log evidences fall by n log c: by 40 log 10 per target here."""
     scaled = several.data.copy()
     scaled[several.targets] *= 10.0
     again = fit(scaled, several.features, several.targets, OPTIONS)
@@ -525,7 +525,7 @@ def chromium():
 
 
 def test_page_errors_are_detected(chromium, tmp_path):
-    """Negative control: the helper does catch them."""
+    """Negative control: the helper catches them."""
     path = tmp_path / "broken.html"
     path.write_text("<title>t</title><body><script>nonsense()</script></body>")
     assert "nonsense" in " ".join(browser.visit(path).console)
@@ -568,7 +568,7 @@ def test_scroll_hint_appears_only_above_wide_content(chromium, report):
     assert seen.console == []
     found = json.loads(seen.title)
     assert found["wide"] < found["narrow"] == found["boxes"] == 4
-    assert found["heights"] == 1  # no cell breaks a number from its unit
+    assert found["heights"] == 1  # no cell separates a number from its unit
 
 
 @pytest.mark.parametrize("width", [400, 1400])

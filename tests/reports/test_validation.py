@@ -13,7 +13,7 @@ from sbnn.scores import NormalMixture
 
 
 class Mean:
-    """Predicts the mean and standard deviation of what it saw, and remembers it."""
+    """Predicts the mean and standard deviation of its training rows, and remembers them."""
 
     def fit(self, x, y):
         self.seen = set(x["row"])

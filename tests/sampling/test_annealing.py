@@ -18,7 +18,7 @@ from sbnn.sampling.joint import LOG_ALPHA_RANGE, redraw_log_alpha, to_parameters
 from sbnn.sampling.moves.base import prior_log_density
 
 # Three parameters that the likelihood does not couple, so that each marginal is an integral over
-# one dimension: one that the data ask for, one they hardly speak of, and one with a known prior.
+# one dimension: one the data support, one they hardly inform, and one with a known prior.
 MEANS, STDS = np.array([2.0, 0.3, 0.0]), np.array([0.2, 1.0, 0.5])
 
 
@@ -118,7 +118,7 @@ def test_redrawing_log_alpha_keeps_phi_and_range():
 
 
 def test_estimated_information_of_gaussian_draws_is_that_of_the_data():
-    """Draws of N(0, (H + diag α)⁻¹) at an α with αE[φ²] = 1: H comes back."""
+    """Draws of N(0, (H + diag α)⁻¹) at an α with αE[φ²] = 1 give H."""
     alpha = np.array([0.5, 40.0])
     information = np.array([[9.0, 2.0], [2.0, 1.0]])
     covariance = np.linalg.inv(information + np.diag(alpha))
@@ -139,7 +139,7 @@ def test_black_box_gives_the_same_distribution():
     _, phi, _, _, _ = draws(key=4, evaluate=evaluate)
     assert np.abs(z_scores(phi)).max() < 4
     lows = min(batch[:, 2].min() for batch in seen)
-    assert len(seen) > 500  # it was the black box that was sampled
+    assert len(seen) > 500  # the black box was sampled
     assert lows < -1
 
 

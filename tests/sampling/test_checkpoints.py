@@ -1,4 +1,4 @@
-"""Checkpoints: continued is the same as uninterrupted, and what cannot be continued is refused."""
+"""Checkpoints: continued runs equal uninterrupted ones, and unusable checkpoints raise."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 class Interruption(Exception):
-    """Stands for whatever stops a run."""
+    """Any event that stops a run."""
 
 
 def same(one, other) -> bool:
-    """Bitwise, but for the time taken."""
+    """Bitwise equality, except for the time taken."""
     return dataclasses.replace(one, seconds=0.0).equals(dataclasses.replace(other, seconds=0.0))
 
 
@@ -66,7 +66,7 @@ def stop_after_every_write(monkeypatch):
 
 
 def run_to_the_end(method, kind, folder) -> tuple[sbnn.methods.result.Result, int]:
-    """Call again after every interruption; the result, and how many there were."""
+    """Call again after every interruption; return the result and the number of interruptions."""
     interruptions = 0
     while True:
         try:
@@ -123,7 +123,7 @@ def test_interrupting_every_stage_in_turn_changes_nothing(tmp_path, uninterrupte
 def test_a_write_cut_off_at_any_moment_leaves_a_usable_checkpoint(
     step, tmp_path, uninterrupted, monkeypatch
 ):
-    """Every single write is stopped, before its data are on disk or before it gets its name."""
+    """Each write is stopped in turn, before its data are on disk or before the rename."""
     real, calls = getattr(os, step), 0
 
     def cut(*arguments, **options):
@@ -152,7 +152,7 @@ def test_a_write_cut_off_at_any_moment_leaves_a_usable_checkpoint(
 
 
 def start(method, kind, folder, path) -> subprocess.Popen:
-    """A process that has come as far as the call."""
+    """A process that has reached the call."""
     process = subprocess.Popen(
         [sys.executable, str(Path(worker.__file__)), method, kind, str(folder), str(path)],
         stdout=subprocess.PIPE,
@@ -165,11 +165,11 @@ def start(method, kind, folder, path) -> subprocess.Popen:
 
 
 def kill_and_continue(method, kind, folder: Path, n_kills: int, seconds: float) -> list[float]:
-    """Kill so many processes at random moments, then let one finish; return the progress made.
+    """Kill several processes at random moments, then let one finish; return the progress made.
 
-    Half of the moments are anywhere in the call, most of which may go into compiling; the others
+    Half of the moments are anywhere in the call, most of which may be compilation; the others
     follow a state that this process has written. After each kill every file that the checkpoint
-    lists is there and fits its checksum.
+    lists exists and matches its checksum.
     """
     rng = random.Random(f"{SEED} {method} {kind}")
     path, written = folder.parent / "result.nc", []
@@ -213,7 +213,7 @@ def _read(folder: Path, part: str):
 
 
 def reference_run(method, kind, tmp_path) -> tuple[sbnn.methods.result.Result, float]:
-    """An uninterrupted run in a process of its own, and how long its call took."""
+    """An uninterrupted run in a separate process, and the duration of its call."""
     process = start(method, kind, tmp_path / "reference", tmp_path / "reference.nc")
     begin = time.perf_counter()
     _, errors = process.communicate()
@@ -341,7 +341,7 @@ def x_cubed(theta):
 
 
 def refused(folder, *texts, **changes):
-    """The call of `half`, changed, is refused with a message that has all the texts."""
+    """A changed call of `half` raises an error that contains all the texts."""
     options = {"key": 3, "n_particles": worker.N_PARTICLES, **changes}
     problem = options.pop("problem", None) or worker.problem("compiled")
     method = options.pop("method", sbnn.standard)

@@ -74,7 +74,7 @@ def test_phi_is_z_over_root_alpha_where_ard_and_itself_elsewhere():
 
 
 def test_log_alpha_given_phi_is_the_gamma_of_the_conjugate_pair():
-    """α | φ ~ Gamma(s + ½, r + ½ φ²); and (z, log α) lead back to φ."""
+    """α | φ ~ Gamma(s + ½, r + ½ φ²); and (z, log α) maps back to φ."""
     problem = one_parameter()
     hyperprior = Hyperprior(2.0, 1.5)
     phi = np.full((40_000, 1), 0.9)
@@ -156,7 +156,7 @@ def test_tmcmc_in_twenty_dimensions_agrees_with_nuts():
     for one, two, what in ((*means, "mean"), (*bands, "band")):
         error = np.sqrt(sum(v.var(axis=0, ddof=1) / len(v) for v in (one, two)))
         assert_within_errors(one.mean(0), two.mean(0), np.maximum(error, 0.01), what)
-    # R-hat over independent runs on quantities that the symmetries leave alone
+    # R-hat over independent runs, for quantities invariant under the symmetries
     for quantity in (both[0], np.stack([r.log_likelihood for r in runs])[..., None]):
         within = quantity.var(axis=1, ddof=1).mean(axis=0)
         between = quantity.mean(axis=1).var(axis=0, ddof=1)

@@ -34,7 +34,7 @@ def test_progress_object_receives_search_events(capfd):
     seen = Listener()
     events(seen)("verifying")
     assert seen == ["verifying"]
-    assert events(print) is None  # takes stages only
+    assert events(print) is None  # accepts stages only
     assert events(False) is None
     events(True)("verifying")
     assert capfd.readouterr().err.strip() == "verifying"
@@ -69,7 +69,7 @@ def test_time_left_follows_recent_pace_of_log_beta(monkeypatch):
     assert clock.left(1e-6) == ""
     assert clock.left(1e-4) == "at least 4.0 s left"  # two decades in 2 s, four more to go
     assert clock.left(1e-3) == "at least 8.0 s left"  # three decades in 8 s, three more to go
-    # the last two stages: two decades in 7 s, two more to go; all stages would tell 4.5 s
+    # the last two stages: two decades in 7 s, two more to go; all stages would give 4.5 s
     assert clock.left(1e-2) == "at least 7.0 s left"
     assert clock.left(1.0) == ""
 

@@ -1,4 +1,4 @@
-"""Transitional MCMC against closed forms, with controls that show that the checks can fail."""
+"""Transitional MCMC against closed forms, with negative controls."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_log_evidence_is_exact_and_its_error_honest_over_twenty_keys(d):
 
 
 def test_a_naive_sampler_fails_the_gaussian_check(monkeypatch):
-    """Negative control: a fixed scale and one move per stage are seen by the check above."""
+    """Negative control: the check above detects a fixed scale and one move per stage."""
     monkeypatch.setattr(tmcmc, "mutate", naive_mutate)
     z = evidence_z(10, 4, 500)
     with pytest.raises(AssertionError, match="standard"):
@@ -100,11 +100,11 @@ def test_two_distant_modes_keep_their_masses():
     assert_mean_within_errors(left, 0.3, "mass of the lighter mode")
     for run in runs:  # ∫ likelihood = 1 up to 1e-14; the prior's density is 1/30²
         assert_within_errors(run.log_evidence, -2 * np.log(30), run.log_evidence_error)
-    with pytest.raises(AssertionError):  # the check tells 0.3 from equal masses
+    with pytest.raises(AssertionError):  # the check distinguishes 0.3 from equal masses
         assert_mean_within_errors(left, 0.5)
 
 
-# Rival straight lines with a conjugate prior.
+# Competing straight lines with a conjugate prior.
 
 
 def check_rivals(first, second, n_particles):
@@ -118,7 +118,7 @@ def check_rivals(first, second, n_particles):
     assert_within_errors(
         found[1] - found[0], exact[1] - exact[0], np.hypot(*errors), "log Bayes factor"
     )
-    with pytest.raises(AssertionError):  # the rivals are further apart than the errors
+    with pytest.raises(AssertionError):  # the evidences differ by more than the errors
         assert_within_errors(found[0], exact[1], errors[0])
 
 
@@ -146,7 +146,7 @@ def test_radiata_pine_has_its_published_evidence_and_bayes_factor():
 
 
 def truncated(theta):
-    """N(θ | ½, 0.05²) on |θ − ½| < 0.15, impossible elsewhere: 9 % of the unit square is left."""
+    """N(θ | ½, 0.05²) on |θ − ½| < 0.15, zero elsewhere: the support is 9 % of the unit square."""
     value = jax.scipy.stats.norm.logpdf(theta, 0.5, 0.05).sum()
     return jnp.where(jnp.all(jnp.abs(theta - 0.5) < 0.15), value, -jnp.inf)
 
@@ -176,7 +176,7 @@ def test_points_without_likelihood_are_rejected_counted_and_reported(move):
     run = sbnn.standard(problem, key=keys(1)[0], n_particles=500, move=move)
     assert (run.phi <= 0.5).all()
     assert np.isfinite(run.log_likelihood).all()
-    # 7/16 of the prior has no likelihood; some of the later proposals end there, too.
+    # 7/16 of the prior has no likelihood; some later proposals end there, too.
     assert run.n_rejected > 300
     assert run.messages[0] == PointsRejected(run.n_rejected, run.n_evaluations)
     inside = 0.3 * np.sqrt(2 * np.pi) * (stats.norm.cdf(0.5 / 0.3) - stats.norm.cdf(-1 / 0.3))
@@ -295,7 +295,7 @@ def test_new_data_of_the_same_shape_do_not_recompile():
     before = random_walk._walk_block._cache_size(), chunks._evaluate_chunk._cache_size()
     sbnn.standard(problem(0.5), key=1, n_particles=500)
     assert (random_walk._walk_block._cache_size(), chunks._evaluate_chunk._cache_size()) == before
-    sbnn.standard(problem(0.5), key=1, n_particles=300)  # other shapes do: the count can grow
+    sbnn.standard(problem(0.5), key=1, n_particles=300)  # other shapes do recompile
     assert random_walk._walk_block._cache_size() > before[0]
 
 

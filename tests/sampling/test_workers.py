@@ -1,4 +1,4 @@
-"""Executors: the same numbers wherever a black box runs, whatever dies on the way."""
+"""Executors: the same numbers wherever a black box runs, even if workers die."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from sbnn.sampling.workers import EvaluationError
 N = 50
 MAIN = os.getpid()
 RUN = {"key": 3, "n_particles": N, "max_moves": 20}
-# Functions of this module travel as they are: the workers need not import it, nor what it imports.
+# Functions of this module are pickled by value: workers import neither it nor its imports.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def log_likelihood(theta):
-    """A correlated pair with a bend; written so that its last bits depend on the whole of θ."""
+    """A curved, correlated density; its last bits depend on all of θ."""
     bend = theta[1] - np.sin(theta[0])
     return float(-0.5 * ((theta[0] - 0.4) ** 2 / 0.09 + bend**2 / 0.04))
 
@@ -62,7 +62,7 @@ def assert_same(result, expected):
 
 @pytest.fixture(scope="module")
 def client():
-    """Two worker processes. A task is given back at the first death, not the fourth."""
+    """Two worker processes. A task is returned after the first death, not the fourth."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
@@ -83,7 +83,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# Where it runs.
+# Where the function runs.
 
 
 def test_workers_give_the_bits_of_a_serial_run(executor):
@@ -130,7 +130,7 @@ def test_nsbl_evaluates_in_workers_and_gives_the_serial_numbers(client):
 
 
 def test_functions_using_jax_keep_double_precision_in_workers():
-    """Also where JAX is first loaded by the function itself, in the middle of an evaluation."""
+    """Also if the function itself first loads JAX, during an evaluation."""
 
     def loads_jax(theta):
         import jax.numpy as jnp
@@ -195,7 +195,7 @@ def test_a_fast_function_is_never_sent_singly():
 
 
 def dies_once(flag: Path):
-    """Kills its process at its first call anywhere, and is well from then on."""
+    """Kills its process at the first call anywhere, and works from then on."""
 
     def function(theta):
         try:
@@ -242,7 +242,7 @@ def test_worker_killed_from_outside_loses_nothing(executor, tmp_path):
 
 
 def test_points_that_always_kill_their_worker_are_rejected_and_the_run_completes(executor):
-    """One of the prior draws is deadly; the answer is that of a likelihood of zero there."""
+    """One of the prior draws kills its worker; the result equals zero likelihood there."""
     deadly = reference()[1][30]
 
     def kills(theta):
@@ -350,7 +350,7 @@ def test_function_that_always_fails_stops_the_run_early_with_its_error(where, tm
 
     with pytest.raises(ValueError, match=r"each of the first 20 .*KeyError: 'no such column'"):
         sbnn.standard(problem_of(broken), executor=where, **{**RUN, "n_particles": 1000})
-    assert (tmp_path / "calls").stat().st_size == 40  # each of them tried twice
+    assert (tmp_path / "calls").stat().st_size == 40  # each tried twice
 
 
 def test_function_that_exits_counts_as_a_failure_of_that_point():
@@ -364,7 +364,7 @@ def test_function_that_exits_counts_as_a_failure_of_that_point():
     assert "SystemExit: 3" in evaluate.failures[0].error
 
 
-# Refusals.
+# Errors.
 
 
 def test_invalid_executor_raises_with_a_remedy():

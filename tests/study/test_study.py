@@ -108,7 +108,7 @@ def test_interrupted_part_continues_or_else_starts_over(
 
 def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
-    # Recomputed from the stored results alone; that a key gives one answer is tested per method.
+    # Recomputed from the stored results; other tests check that a key fixes the results.
     again = runs.run(out, seed=0, say=lambda text: None)
     write_tables(again, tmp_path, judged_claims.table(judged_claims.judge(again)))
     for path in sorted((out / "tables").iterdir()):

@@ -20,7 +20,7 @@ def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> N
     path = Path(path)
     if path.suffix.lower() not in (".nc", ""):
         raise ValueError(
-            f"{str(path)!r} would be a NetCDF file; use a name that ends in .nc, not "
+            f"{str(path)!r} would be a NetCDF file; give a name that ends in .nc, not "
             f"{path.suffix!r}."
         )
     if not path.absolute().parent.is_dir():

@@ -13,7 +13,8 @@ from sbnn.methods.result import Result
 def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     """Log evidences with errors, Bayes factors against the best, evaluations and time.
 
-    Evidences are comparable only for the same data. That of `sbnn.nsbl` is maximised over α; that of the other methods is integrated over the prior.
+    Evidences are comparable only for the same data. That of `sbnn.nsbl` is maximised over α;
+    that of the other methods is integrated over the prior.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
         )
     if prints == {None}:
         raise ValueError(
-            "The data of the problems are unknown; pass them to sbnn.Problem as `data=`."
+            "The data of the problems are not known; pass them to sbnn.Problem as `data=`."
         )
     table = pd.DataFrame(
         {

@@ -76,7 +76,7 @@ class LaplacePosterior:
 
     @property
     def centre_and_spread(self) -> tuple[Array, Array]:
-        """Mean and std of φ at the best optimum (median and half the central 68 % of a Gaussian)."""
+        """Median and half the central 68 % of φ at the best optimum: its mean and std."""
         gamma = 1.0 - self.relevance[self.best.active]
         std = np.zeros(len(self.best.phi))
         std[self.best.active] = np.sqrt(gamma) * np.exp(-0.5 * self.log_alpha[self.best.active])

@@ -226,7 +226,7 @@ def plot_pairs(
 
 
 def _pair_limits(samples: Sequence[np.ndarray]) -> np.ndarray:
-    """Axis limits (d, 2); a few far draws of a heavy tail would squeeze all others together."""
+    """Axis limits (d, 2) without heavy tails, whose few draws would compress all others."""
     low, high = np.quantile(np.concatenate(samples), [0.01, 0.99], axis=0)
     pad = 0.12 * (high - low) + 1e-9
     return np.stack([low - pad, high + pad], axis=1)
@@ -245,7 +245,7 @@ def _marginal(ax: Any, draws: np.ndarray, limits: np.ndarray, colour: str, style
 
 
 def _label_outer(ax: Any, labels: Labels, i: int, j: int) -> None:
-    """Labels on the lower and left edge of the triangle only."""
+    """Label only the lower and left edge of the triangle."""
     if i == len(labels) - 1:
         ax.set_xlabel(labels[j], fontsize=10)
     else:
@@ -257,7 +257,7 @@ def _label_outer(ax: Any, labels: Labels, i: int, j: int) -> None:
 
 
 def _inner_ticks(low: float, high: float) -> np.ndarray:
-    """One or two round numbers, far enough from the edges that neighbours' labels do not touch."""
+    """One or two round ticks, far enough from the edges that neighbouring labels do not touch."""
     from matplotlib.ticker import MaxNLocator
 
     margin = 0.16 * (high - low)

@@ -179,7 +179,7 @@ def init(
     n_impossible = int((log_likelihood == -np.inf).sum())
     if n_impossible == n_particles:
         raise ValueError(
-            "The log-likelihood is NaN or −inf at all "
+            "The log-likelihood is NaN or −inf at every one of the "
             f"{n_particles} prior draws; check the function or narrow the priors."
         )
     return TmcmcState(
