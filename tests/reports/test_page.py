@@ -109,7 +109,7 @@ def test_page_loads_nothing_from_the_network_and_images_have_alt_text(report):
 def test_verdict_covers_accuracy_calibration_pruning_and_inputs(several):
     words = " ".join(s.text for s in verdict.verdict(several))
     assert "explains nearly all of “y” in rows it did not see" in words
-    assert "95 % intervals for “y” held" in words
+    assert "95 % intervals for “y” cover" in words
     assert f"“{EVIL}”" in words
     shares = several.model.feature_relevance_
     order = np.argsort(-shares)
@@ -117,7 +117,7 @@ def test_verdict_covers_accuracy_calibration_pruning_and_inputs(several):
     assert {"“$x^{”", "“speed”"} >= set(idle)
     assert ("Almost no influence: " + ", ".join(idle) in words) == bool(idle)
     # Every input is in one of the classes, in the order of their shares.
-    places = [words.index(f"“{several.features[j]}”", words.index("follows")) for j in order]
+    places = [words.index(f"“{several.features[j]}”", words.index("depends")) for j in order]
     assert places == sorted(places)
     assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
     assert "Not verified by sampling" in words
@@ -159,7 +159,7 @@ def test_verdict_flags_narrow_intervals_bad_predictions_and_awkward_tables(sever
     texts = " ".join(cautions(replace(several, data=odd.iloc[:20])))
     assert "same value in every row: “speed”" in texts
     assert "Only 20 rows" in texts
-    assert "repeat another one" in texts
+    assert "exact duplicates" in texts
 
 
 def test_verdict_describes_constant_and_unpruned_networks(several):

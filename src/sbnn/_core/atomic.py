@@ -36,13 +36,25 @@ def whole_file(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Write a file atomically in UTF-8, with unchanged line endings."""
+    """Write a file atomically in UTF-8, with unchanged line endings.
+
+    Parameters
+    ----------
+    path : path
+    text : str
+    """
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
-    """Write a file atomically."""
+    """Write a file atomically.
+
+    Parameters
+    ----------
+    path : path
+    data : bytes
+    """
     with whole_file(path) as temporary:
         temporary.write_bytes(data)
 

@@ -88,7 +88,14 @@ def for_command_line(messages: Iterable[Message]) -> list[str]:
 
 
 def warn(messages: Iterable[Message], stacklevel: int = 2) -> None:
-    """Issue the messages that are warnings; `caught` gets them back."""
+    """Issue the messages that are warnings; `caught` gets them back.
+
+    Parameters
+    ----------
+    messages : iterable of Message
+    stacklevel : int
+        As for `warnings.warn`, seen from the caller.
+    """
     for message in messages:
         if message.category is not None:
             warnings.warn(message.category(message), stacklevel=stacklevel + 1)

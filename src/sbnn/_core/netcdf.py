@@ -16,7 +16,25 @@ FORMAT = 3
 
 
 def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> None:
-    """Write one NetCDF file atomically."""
+    """Write one NetCDF file atomically.
+
+    Parameters
+    ----------
+    tree : DataTree
+    path : path
+        With the suffix .nc, or without a suffix.
+    overwrite : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    ValueError
+        If the name has another suffix.
+    FileNotFoundError
+        If the folder does not exist.
+    FileExistsError
+        If the file exists and `overwrite` is False.
+    """
     path = Path(path)
     if path.suffix.lower() not in (".nc", ""):
         raise ValueError(

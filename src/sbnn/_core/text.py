@@ -12,7 +12,11 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number with significant `digits` and a true minus sign; – for None and NaN."""
+    """A number with significant `digits` and a true minus sign; – for None and NaN.
+
+    >>> number(-0.12345), number(12345.6), number(None)
+    ('−0.123', '12,346', '–')
+    """
     if hasattr(value, "item"):  # NumPy's
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -31,7 +35,11 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with the given number of decimals; zero has no sign."""
+    """A number with the given number of decimals; zero has no sign.
+
+    >>> fixed(-1234.56, 1), fixed(-0.01, 1)
+    ('−1,234.6', '0.0')
+    """
     text = f"{value:,.{decimals}f}"
     return text.lstrip("-") if not any(c in "123456789" for c in text) else text.replace("-", "−")
 
@@ -49,7 +57,11 @@ def decimals_of(error: float | None) -> int | None:
 
 
 def rounded(value: float, error: float | None) -> str:
-    """A number with the digits its standard error justifies; three if there is none."""
+    """A number with the digits its standard error justifies; three if there is none.
+
+    >>> rounded(6.4321, 0.5), rounded(6.4321, None)
+    ('6.4', '6.43')
+    """
     decimals = decimals_of(error)
     if decimals is None or not math.isfinite(value):
         return number(float(value))
@@ -60,19 +72,31 @@ def rounded(value: float, error: float | None) -> str:
 
 
 def with_error(value: float, error: float | None) -> str:
-    """6.4 ± 0.5: a number and its standard error, with significant digits only."""
+    """6.4 ± 0.5: a number and its standard error, with significant digits only.
+
+    >>> with_error(6.4321, 0.5)
+    '6.4 ± 0.5'
+    """
     if decimals_of(error) is None or not math.isfinite(value):
         return number(float(value))
     return f"{rounded(value, error)} ± {rounded(float(error or 0), error)}"
 
 
 def log_evidence(value: float, error: float | None = None) -> str:
-    """A log evidence in nats, with one decimal if its error is unknown: less is irrelevant."""
+    """A log evidence in nats, with one decimal if its error is unknown: less is irrelevant.
+
+    >>> log_evidence(-61.234), log_evidence(-61.234, 0.05)
+    ('−61.2', '−61.23 ± 0.05')
+    """
     return fixed(value, 1) if decimals_of(error) is None else with_error(value, error)
 
 
 def percent(share: float, n: int) -> str:
-    """A share of n rows; below a thousand rows its standard error exceeds half a percent."""
+    """A share of n rows; below a thousand rows its standard error exceeds half a percent.
+
+    >>> percent(0.9512, 100), percent(0.9512, 5000)
+    ('95 %', '95.1 %')
+    """
     decimals = 1 if n >= 1000 or 0.995 <= share < 1 else 0
     return f"{fixed(100 * share, decimals)} %"
 
@@ -95,7 +119,11 @@ def duration(seconds: float) -> str:
 
 
 def plural(n: int, word: str) -> str:
-    """1 row, 12,000 rows."""
+    """1 row, 12,000 rows.
+
+    >>> plural(1, "row"), plural(12000, "row")
+    ('1 row', '12,000 rows')
+    """
     return f"{n:,} {word}" + ("" if n == 1 else "s")
 
 

@@ -85,23 +85,70 @@ class Posterior(Protocol):
         ...
 
     def parameter_draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """About n draws of φ at the best optimum, shape (n, n_parameters)."""
+        """Draws of φ at the best optimum.
+
+        Parameters
+        ----------
+        n : int
+            A hint: posterior draws are returned in full.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray, shape (about n, n_parameters)
+        """
         ...
 
     def predictive(self, x_t: np.ndarray, noise: bool = True) -> Predictive:
-        """Distribution of observations (of the function, without `noise`), points (m, n_out)."""
+        """Predictive distribution at `x_t`.
+
+        Parameters
+        ----------
+        x_t : ndarray, shape (n_in, m)
+        noise : bool
+            Include the noise; if False, the distribution is that of the function.
+
+        Returns
+        -------
+        Predictive
+            With points of shape (m, n_out).
+        """
         ...
 
     def sample(
         self, x_t: np.ndarray, n: int, rng: np.random.Generator, noise: bool = False
     ) -> np.ndarray:
-        """n joint draws of functions (of observations, with `noise`), shape (n, m, n_out)."""
+        """Joint draws of functions at `x_t`.
+
+        Parameters
+        ----------
+        x_t : ndarray, shape (n_in, m)
+        n : int
+        rng : numpy.random.Generator
+        noise : bool
+            Draw observations instead of functions.
+
+        Returns
+        -------
+        ndarray, shape (n, m, n_out)
+        """
         ...
 
     def sensitivities(
         self, x_t: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²], and its posterior std, each (n_in,)."""
+        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²].
+
+        Parameters
+        ----------
+        x_t : ndarray, shape (n_in, m)
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        mean, std : ndarray, shape (n_in,)
+            Posterior mean and standard deviation of the shares.
+        """
         ...
 
     def compact(self, x_t: np.ndarray) -> Posterior:

@@ -81,7 +81,15 @@ def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Spars
 
 
 def save(estimator: SparseBNNRegressor, path: str | os.PathLike, overwrite: bool = False) -> None:
-    """Write one NetCDF file atomically."""
+    """Write one NetCDF file atomically.
+
+    Parameters
+    ----------
+    estimator : SparseBNNRegressor
+    path : path
+    overwrite : bool
+        Replace an existing file.
+    """
     import xarray as xr
 
     arrays, metadata = parts(estimator)
@@ -96,7 +104,17 @@ def save(estimator: SparseBNNRegressor, path: str | os.PathLike, overwrite: bool
 
 
 def from_tree(tree: xr.DataTree, metadata: dict[str, Any]) -> SparseBNNRegressor:
-    """The estimator in an open file."""
+    """The estimator in an open file.
+
+    Parameters
+    ----------
+    tree : DataTree
+    metadata : dict
+
+    Returns
+    -------
+    SparseBNNRegressor
+    """
     arrays = {str(name): np.asarray(v) for name, v in tree["estimator"].data_vars.items()}
     return from_parts(arrays, metadata)
 

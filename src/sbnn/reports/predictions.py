@@ -29,7 +29,18 @@ def outside_range(seen: pd.DataFrame, frame: pd.DataFrame) -> dict[str, np.ndarr
 
 
 def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
-    """Names of the inputs outside the range of the fit, one list for each of n rows."""
+    """Names of the inputs outside the range of the fit, one list for each of n rows.
+
+    Parameters
+    ----------
+    outside : dict of ndarray of bool
+        See `outside_range`.
+    n : int
+
+    Returns
+    -------
+    list of list of str
+    """
     return [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
 
 

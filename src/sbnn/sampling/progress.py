@@ -18,7 +18,18 @@ Progress = bool | Callable[[Stage], None]
 
 @contextlib.contextmanager
 def reporter(progress: Progress, title: str) -> Iterator[Callable[[Stage], None] | None]:
-    """A function to call with each finished stage: the user's, a live display, or None."""
+    """A function to call with each finished stage: the user's, a live display, or None.
+
+    Parameters
+    ----------
+    progress : bool or callable
+    title : str
+        Shown in front of the display.
+
+    Yields
+    ------
+    callable or None
+    """
     if callable(progress):
         yield progress
         return

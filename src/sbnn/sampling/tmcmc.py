@@ -320,6 +320,11 @@ def check_options(
 ) -> None:
     """Check the settings before anything runs.
 
+    Parameters
+    ----------
+    n_particles, max_moves, move, evaluate
+        As for `tmcmc`.
+
     Raises
     ------
     ValueError, TypeError

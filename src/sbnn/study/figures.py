@@ -15,12 +15,14 @@ from sbnn.reports.plots import (
     BEFORE,
     _figure,
     plot_data,
-    plot_density_surfaces,
-    plot_evidence_surfaces,
     plot_network,
-    plot_optimisation,
     plot_pairs,
     plot_predictions,
+)
+from sbnn.study.evidence_plots import (
+    plot_density_surfaces,
+    plot_evidence_surfaces,
+    plot_optimisation,
 )
 from sbnn.study.runs import Study, details
 from sbnn.study.tables import arrangement
