@@ -14,6 +14,18 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 def number(value: Any, digits: int = 3) -> str:
     """A number with significant `digits` and a true minus sign; – for None and NaN.
 
+    Parameters
+    ----------
+    value : Any
+        Numbers are formatted, other values converted by `str`.
+    digits : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> number(-0.12345), number(12345.6), number(None)
     ('−0.123', '12,346', '–')
     """
@@ -37,6 +49,17 @@ def number(value: Any, digits: int = 3) -> str:
 def fixed(value: float, decimals: int) -> str:
     """A number with the given number of decimals; zero has no sign.
 
+    Parameters
+    ----------
+    value : float
+    decimals : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> fixed(-1234.56, 1), fixed(-0.01, 1)
     ('−1,234.6', '0.0')
     """
@@ -59,6 +82,18 @@ def decimals_of(error: float | None) -> int | None:
 def rounded(value: float, error: float | None) -> str:
     """A number with the digits its standard error justifies; three if there is none.
 
+    Parameters
+    ----------
+    value : float
+    error : float or None
+        Standard error.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> rounded(6.4321, 0.5), rounded(6.4321, None)
     ('6.4', '6.43')
     """
@@ -74,6 +109,18 @@ def rounded(value: float, error: float | None) -> str:
 def with_error(value: float, error: float | None) -> str:
     """6.4 ± 0.5: a number and its standard error, with significant digits only.
 
+    Parameters
+    ----------
+    value : float
+    error : float or None
+        Standard error.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> with_error(6.4321, 0.5)
     '6.4 ± 0.5'
     """
@@ -85,6 +132,18 @@ def with_error(value: float, error: float | None) -> str:
 def log_evidence(value: float, error: float | None = None) -> str:
     """A log evidence in nats, with one decimal if its error is unknown: less is irrelevant.
 
+    Parameters
+    ----------
+    value : float
+    error : float or None
+        Standard error.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> log_evidence(-61.234), log_evidence(-61.234, 0.05)
     ('−61.2', '−61.23 ± 0.05')
     """
@@ -94,6 +153,18 @@ def log_evidence(value: float, error: float | None = None) -> str:
 def percent(share: float, n: int) -> str:
     """A share of n rows; below a thousand rows its standard error exceeds half a percent.
 
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+    n : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> percent(0.9512, 100), percent(0.9512, 5000)
     ('95 %', '95.1 %')
     """
@@ -121,6 +192,18 @@ def duration(seconds: float) -> str:
 def plural(n: int, word: str) -> str:
     """1 row, 12,000 rows.
 
+    Parameters
+    ----------
+    n : int
+    word : str
+        In the singular.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> plural(1, "row"), plural(12000, "row")
     ('1 row', '12,000 rows')
     """

@@ -83,6 +83,24 @@ class Evaluator:
             self._backend.close()
 
     def __call__(self, phi: np.ndarray) -> np.ndarray:
+        """Log-likelihood of every row of φ.
+
+        Parameters
+        ----------
+        phi : ndarray, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            −inf where the function failed or returned NaN or +inf.
+
+        Raises
+        ------
+        ValueError
+            If the function failed at each of the first points of the run.
+        EvaluationError
+            At the first failure, with on_failure="raise".
+        """
         phi = np.ascontiguousarray(phi, dtype=float)
         values = np.full(len(phi), np.nan)
         errors: dict[int, str] = {}
