@@ -49,7 +49,8 @@ def test_several_outputs_have_a_noise_level_each_known_or_inferred():
     phi = rng(21).normal(size=(4, known.n_parameters))
     both = np.hstack([phi, np.log(np.tile([0.1, 0.2, 0.3], (4, 1)))])
     np.testing.assert_allclose(inferred.log_likelihood(both), known.log_likelihood(phi), rtol=1e-12)
-    np.testing.assert_allclose(inferred.noise_of(both), known.noise_of(phi))
+    theta = [p.regression.new_theta(draws) for p, draws in ((inferred, both), (known, phi))]
+    np.testing.assert_allclose(*theta)
     assert not inferred.ard[-3:].any()
     assert inferred.ard[:-3].all()
     assert isinstance(inferred.priors[-1], Normal)
@@ -176,7 +177,10 @@ BAD = {
     "zero noise": ({"noise_std": 0.0}, "`noise_std` must be finite and above zero"),
     "negative noise": ({"noise_std": -0.5}, "`noise_std` must be finite and above zero"),
     "NaN noise": ({"noise_std": np.nan}, "`noise_std` must be finite and above zero"),
-    "noise of two": ({"noise_std": [0.1, 0.2]}, r"one number or one per output \(1\)"),
+    "noise of two": (
+        {"noise_std": [0.1, 0.2]},
+        r"one number, one per output .* or one per\s+observation; got shape \(2,\)",
+    ),
     "activation": ({"activation": "gelu"}, "Unknown activation 'gelu'; choose one of tanh"),
     "prior's name": ({"priors": {"W[7]": Normal()}}, r"Unknown parameter 'W\[7\]'; the names"),
     "ARD's name": ({"ard": ["c"]}, r"Unknown parameter 'c'; the names are W\[1\]\[1,1\]"),

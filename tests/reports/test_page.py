@@ -19,6 +19,7 @@ from scipy.stats import binom
 
 from sbnn._core import text as formats
 from sbnn._core.messages import SamplerStuck, SamplingFinished, SamplingSlow, SearchEnded
+from sbnn.likelihoods import Gaussian
 from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.reports import figures, fit_folder, network_graph, page, score_tables, validation, verdict
 from sbnn.reports import fit as fits
@@ -131,7 +132,7 @@ def test_function_band_is_the_predictive_distribution_without_noise(several):
     np.testing.assert_allclose(function.mean(), mean)
     # the rest is the noise, a mean over the optima that predict
     optima = several.model.posterior_.mixture.optima
-    noise = np.array([np.exp(o.log_variance) for o in optima]) * several.y.var(axis=0)
+    noise = np.array([np.exp(2 * o.noise[:, 0]) for o in optima]) * several.y.var(axis=0)
     assert (std**2 - function.std() ** 2 >= noise.min(axis=0) * (1 - 1e-9)).all()
     assert (std**2 - function.std() ** 2 <= noise.max(axis=0) * (1 + 1e-9)).all()
 
@@ -304,8 +305,10 @@ def test_sampled_fits_have_a_complete_report(several, method):
     network = several.model.network_
     phi = rng.normal(size=(300, network.n_parameters))
     learned = np.linspace(0, 1, network.n_parameters) if method == "nsbl" else np.full(14, np.nan)
-    noise = np.full((300, 2), 0.3)
-    draws = DrawsPosterior(network, phi, noise, 5 - 5 * learned, learned)
+    theta = np.full((300, 2, 1), np.log(0.3))
+    draws = DrawsPosterior(
+        network, phi, theta, Gaussian(), np.full(2, 0.09), 5 - 5 * learned, learned
+    )
     sampled = replace(state, posterior=draws, method_used=method)
     model = several.model.from_state(several.model.get_params(), sampled)
     held = validation.leave_one_out(model, several.x, several.y)
@@ -336,10 +339,9 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
     own += [names.index(name) for name in ("b[1][1]", "W[2][1,1]", "W[2][2,1]")]
     flipped = phi.copy()
     flipped[::2, own] *= -1
-    noise, gamma = np.full((400, 2), 0.3), np.ones(14)
-    one, both = (
-        DrawsPosterior(network, draws, noise, np.zeros(14), gamma) for draws in (phi, flipped)
-    )
+    rest = (np.full((400, 2, 1), np.log(0.3)), Gaussian(), np.full(2, 0.09), np.zeros(14))
+    gamma = np.ones(14)
+    one, both = (DrawsPosterior(network, draws, *rest, gamma) for draws in (phi, flipped))
     x_t = rng.normal(size=(3, 5))
     np.testing.assert_allclose(one.predictive(x_t).means, both.predictive(x_t).means, atol=1e-12)
     assert np.abs(np.median(flipped, axis=0) - np.median(phi, axis=0)).max() > 0.1
@@ -349,7 +351,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
     # Neuron 1 disconnected from the output: its weights are useless, whatever their γ.
     gamma = gamma.copy()
     gamma[[names.index("W[2][1,1]"), names.index("W[2][2,1]")]] = 0.0
-    cut = DrawsPosterior(network, phi, noise, np.zeros(14), gamma)
+    cut = DrawsPosterior(network, phi, *rest, gamma)
     assert sorted(np.flatnonzero(cut.pruned)) == sorted(own)
     assert cut.counts == (8.0, 14.0)
     assert not one.pruned.any()

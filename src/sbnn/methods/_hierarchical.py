@@ -16,6 +16,7 @@ from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard
 from sbnn.sampling.evaluator import Executor
 from sbnn.sampling.joint import joint_evaluator, joint_symmetry, joint_target, to_parameters
+from sbnn.sampling.moves import move_name
 from sbnn.sampling.progress import Progress, reporter
 from sbnn.sampling.tmcmc import TmcmcResult, check_options, tmcmc
 
@@ -83,7 +84,7 @@ def hierarchical(
     function = problem.log_likelihood if problem.black_box else None
     check_options(n_particles, move, max_moves, function)
     hyperprior = hyperprior or Hyperprior()
-    options = {"n_particles": n_particles, "move": move, "max_moves": max_moves}
+    options = {"n_particles": n_particles, "move": move_name(move), "max_moves": max_moves}
 
     def compute(resources: Resources) -> Result:
         started = time.perf_counter()

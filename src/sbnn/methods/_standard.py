@@ -12,6 +12,7 @@ from sbnn.methods.sampler_report import messages_of, outcome_of, stage_table
 from sbnn.problems.problem import Problem, require_problem
 from sbnn.problems.symmetry import invariant_symmetry
 from sbnn.sampling.evaluator import Executor
+from sbnn.sampling.moves import move_name
 from sbnn.sampling.progress import Progress, reporter
 from sbnn.sampling.tmcmc import TmcmcResult, check_options, tmcmc
 
@@ -87,7 +88,7 @@ def standard(
     require_problem(problem)
     function = problem.log_likelihood if problem.black_box else None
     check_options(n_particles, move, max_moves, function)
-    settings = {"n_particles": n_particles, "move": move, "max_moves": max_moves}
+    settings = {"n_particles": n_particles, "move": move_name(move), "max_moves": max_moves}
 
     def compute(resources: Resources) -> Result:
         started = time.perf_counter()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,6 +20,7 @@ from sbnn.evidence.laplace.known_priors import KnownPriors
 from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.priors import Hyperprior, Normal
 from sbnn.problems.activations import ACTIVATIONS
+from sbnn.problems.network import Network
 
 RNG = np.random.default_rng
 
@@ -63,6 +66,18 @@ def test_jacobian_equals_central_differences(activation, sizes):
         e = np.zeros(d)
         e[i] = 1e-6
         np.testing.assert_allclose(jac[k], (value(phi + e) - value(phi - e)) / 2e-6, atol=2e-8)
+
+
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+def test_jacobian_equals_automatic_differentiation(activation):
+    network = Network((2, 4, 3, 2), activation)
+    phi, x = RNG(2).normal(size=network.n_parameters), RNG(3).normal(size=(6, 2))
+    f, jac = gn.jacobian(phi, x.T, gn.Layout(network.sizes), activation)
+    with jax.enable_x64(True):
+        outputs = lambda p: network.forward(p, jnp.asarray(x))
+        expected = jax.jit(jax.jacrev(outputs))(jnp.asarray(phi))
+        np.testing.assert_allclose(f.T, outputs(jnp.asarray(phi)), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(jac.transpose(2, 1, 0), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_flat_order_is_w1_b1_w2_b2_row_major():
