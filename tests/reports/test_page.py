@@ -200,7 +200,7 @@ def test_cautions_flag_class_labels_and_outliers(several):
     far[3, 0] += 6.5 * held.std[3, 0]
     told = cautions(replace(several, held_out=replace(held, y=far)))
     (text,) = (t for t in told if "standard deviations" in t)
-    assert text.startswith("1 unseen row lies more than 6 standard deviations from the “y”")
+    assert text.startswith("1 unseen row lies more than 6 standard deviations from the predicted")
     near = held.mean + 5.9 * held.std
     told = cautions(replace(several, held_out=replace(held, y=near)))
     assert not any("standard deviations" in t for t in told)
