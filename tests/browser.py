@@ -131,7 +131,7 @@ def visit(page: Path, script: str = "", dark: bool = False) -> Page:
 
 def widths(page: Path, width: int) -> tuple[int, int]:
     """Width of the page's content and of its window, in a frame: windows are 500 or wider."""
-    tell = "parent.postMessage(document.documentElement.scrollWidth + ' ' + innerWidth, '*')"
+    script = "parent.postMessage(document.documentElement.scrollWidth + ' ' + innerWidth, '*')"
     frame = (
         "<!doctype html><title></title><body>"
         "<script>addEventListener('message', e => { document.title = e.data; });</script>"
@@ -139,7 +139,7 @@ def widths(page: Path, width: int) -> tuple[int, int]:
     )
     with tempfile.TemporaryDirectory() as folder:
         text = page.read_text(encoding="utf-8")
-        text = text.replace("</body>", f"<script>{tell}</script></body>")
+        text = text.replace("</body>", f"<script>{script}</script></body>")
         (Path(folder) / "framed.html").write_text(text, encoding="utf-8")
         outer = Path(folder) / "frame.html"
         outer.write_text(frame, encoding="utf-8")

@@ -160,7 +160,7 @@ def test_impossible_weights_raise_an_error(weights):
         NormalMixture(weights, MEANS, STDS)
 
 
-def test_a_component_of_weight_zero_does_not_count():
+def test_component_of_weight_zero_does_not_count():
     two, three = (
         NormalMixture(weights, MEANS[: len(weights)], STDS[: len(weights)])
         for weights in ([0.5, 0.5], [0.5, 0.5, 0.0])

@@ -38,7 +38,7 @@ def test_importing_the_package_changes_no_global_setting():
     assert jnp.zeros(2).dtype == jnp.float32
 
 
-def test_a_key_may_be_an_integer_or_a_jax_key_of_either_style():
+def test_key_may_be_an_integer_or_a_jax_key_of_either_style():
     words = key_data(7)
     for key in (7, np.int64(7), jax.random.key(7), jax.random.PRNGKey(7), np.asarray(words)):
         np.testing.assert_array_equal(key_data(as_key(key)), words)

@@ -38,7 +38,7 @@ def test_every_kind_of_message_has_an_example():
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
-def test_a_message_survives_json_and_pickle(message):
+def test_message_survives_json_and_pickle(message):
     stored = json.loads(json.dumps(message.as_json()))
     assert stored["code"] == message.code
     assert m.from_json(stored) == message
@@ -63,9 +63,9 @@ def test_python_and_the_command_line_get_their_own_remedies():
     assert str(stuck).startswith("The sampler got stuck: it reached β = 1, but particles had not")
     assert "after all moves of 1 stage (correlation up to 0.80)" in str(stuck)
     assert "Raise `max_moves`" in str(stuck)
-    told = stuck.for_command_line()
-    assert told.startswith("The sampler got stuck: in 1 stage the draws still resembled")
-    assert "Try another --seed" in told
+    wording = stuck.for_command_line()
+    assert wording.startswith("The sampler got stuck: in 1 stage the draws still resembled")
+    assert "Try another --seed" in wording
     first = m.FirstRunStuck(SLOW)
     assert "an optimum may have been missed. Try another key" in str(first)
     assert "an optimum may have been missed. Try another --seed" in first.for_command_line()
@@ -101,7 +101,7 @@ def test_only_convergence_and_failure_messages_are_warnings():
         assert message.category is expected.get(type(message))
 
 
-def test_a_warning_carries_its_message():
+def test_warning_carries_its_message():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         m.warn(EXAMPLES, stacklevel=1)

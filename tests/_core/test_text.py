@@ -73,7 +73,7 @@ def test_names_with_commas_are_quoted():
     assert formats.names(["load, kN", "b"]) == "“load, kN”, “b”"
 
 
-def test_a_number_and_its_unit_stay_on_one_line():
+def test_number_and_unit_stay_on_one_line():
     gap = formats.NO_BREAK
     text = formats.unbroken("95 % of 70 rows in 3 s, 6.4 ± 0.5")
     assert text == f"95{gap}% of 70 rows in 3{gap}s, 6.4{gap}±{gap}0.5"

@@ -61,7 +61,7 @@ def test_placeholder_that_does_not_start_is_not_a_browser(bare):
     assert browser.find() is None
 
 
-def test_a_browser_can_be_named_or_declined(bare, monkeypatch):
+def test_browser_can_be_named_or_declined(bare, monkeypatch):
     bare.act = lambda command: subprocess.CompletedProcess(command, 0, "Google Chrome 100", "")
     monkeypatch.setenv("SBNN_CHROMIUM", "/opt/chrome")
     assert browser.find() == "/opt/chrome"

@@ -198,12 +198,13 @@ def test_cautions_flag_class_labels_and_outliers(several):
     held = several.held_out
     far = held.mean.copy()
     far[3, 0] += 6.5 * held.std[3, 0]
-    told = cautions(replace(several, held_out=replace(held, y=far)))
-    (text,) = (t for t in told if "standard deviations" in t)
-    assert text.startswith("1 unseen row lies more than 6 standard deviations from the predicted")
+    texts = cautions(replace(several, held_out=replace(held, y=far)))
+    (text,) = (t for t in texts if "standard deviations" in t)
+    start = "1 unseen row lies more than 6 standard deviations from the predicted “y”: "
+    assert text.startswith(start)
     near = held.mean + 5.9 * held.std
-    told = cautions(replace(several, held_out=replace(held, y=near)))
-    assert not any("standard deviations" in t for t in told)
+    texts = cautions(replace(several, held_out=replace(held, y=near)))
+    assert not any("standard deviations" in t for t in texts)
     classes = several.data.assign(y=(several.data["y"] > 0).astype(float))
     (text,) = (t for t in cautions(replace(several, data=classes)) if "two values" in t)
     assert text.startswith("“y” has only two values")
@@ -235,10 +236,10 @@ def test_messages_of_a_run_are_shown_once(several):
 def test_verdict_and_warnings_are_part_of_the_record_and_of_the_page(several):
     assert several.record.verdict == verdict.verdict(several)
     assert several.record.warnings == cautions(several)
-    told = replace(
+    record = replace(
         several.record, verdict=[verdict.Sentence("good", "All is well.")], warnings=["Or is it?"]
     )
-    text = page.render(replace(several, record=told))
+    text = page.render(replace(several, record=record))
     assert '<li class="good">All is well.</li>' in text
     assert "Or is it?" in text
     assert several.record.verdict[0].text.split()[0] not in text[: text.index("Predictions</h2>")]
@@ -257,14 +258,14 @@ def test_fit_folder_round_trips(several, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "said", "rough"),
+    ("step", "change", "rough"),
     [
         (1.0, "changed by up to 10.0 nat in the last ten", True),
         (0.01, "changed by up to 0.1 nat in the last ten", False),
         (0.001, "changed by less than 0.1 nat", False),
     ],
 )
-def test_unconverged_optima_are_reported(several, step, said, rough):
+def test_unconverged_optima_are_reported(several, step, change, rough):
     state = several.model.fitted_state()
     mixture = state.posterior.mixture
     best = replace(mixture.optima[0], converged=False, history=[step * k for k in range(20)])
@@ -272,11 +273,11 @@ def test_unconverged_optima_are_reported(several, step, said, rough):
     changed = replace(state, posterior=replace(state.posterior, mixture=late))
     model = several.model.from_state(several.model.get_params(), changed)
     texts = cautions(replace(several, model=model))
-    (told,) = (text for text in texts if "had not converged" in text)
-    assert f"1 of {len(mixture.optima)} optima had not converged" in told
-    assert said in told
-    assert ("rough" in told) is rough
-    assert "method_options" not in told  # there is no such option on the command line
+    (shown,) = (text for text in texts if "had not converged" in text)
+    assert f"1 of {len(mixture.optima)} optima had not converged" in shown
+    assert change in shown
+    assert ("rough" in shown) is rough
+    assert "method_options" not in shown  # there is no such option on the command line
     assert not any("had not converged" in text for text in cautions(several))
 
 
@@ -551,7 +552,7 @@ def test_pointing_at_an_edge_shows_its_parameter(chromium, report):
     assert "log α = " in text
 
 
-def test_the_table_sorts_and_filters(chromium, report, several):
+def test_table_sorts_and_filters(chromium, report, several):
     seen = browser.visit(report, SORT)
     assert seen.console == []
     found = json.loads(seen.title)
@@ -574,7 +575,7 @@ def test_scroll_hint_appears_only_above_wide_content(chromium, report):
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_fits_its_window(chromium, report, width):
+def test_page_fits_its_window(chromium, report, width):
     content, window = browser.widths(report, width)
     assert window == width
     assert content <= width

@@ -118,7 +118,7 @@ def test_sampling_is_feasible_for_small_networks_only():
     assert "101 parameters are more than 30" in large["nsbl"]
 
 
-def test_a_constant_target_has_no_r2():
+def test_constant_target_has_no_r2():
     y = np.column_stack([np.arange(4.0), np.ones(4)])
     held = validation.HeldOut("", np.arange(4), y, y + 0.1, y, y, y, y, y, y)
     first, second = held.scores()["r2"]

@@ -79,7 +79,7 @@ def run_to_the_end(method, kind, folder) -> tuple[sbnn.methods.result.Result, in
     ("method", "kind"),
     [("standard", "plain"), ("standard", "compiled"), ("hierarchical", "plain"), ("nsbl", "plain")],
 )
-def test_a_run_interrupted_after_every_part_equals_an_uninterrupted_one(
+def test_run_interrupted_after_every_part_equals_an_uninterrupted_one(
     method, kind, tmp_path, uninterrupted, stop_after_every_write
 ):
     result, interruptions = run_to_the_end(method, kind, tmp_path / "c")
@@ -92,7 +92,7 @@ def test_a_run_interrupted_after_every_part_equals_an_uninterrupted_one(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["hierarchical", "nsbl"])
-def test_a_compiled_run_interrupted_after_every_part_equals_an_uninterrupted_one(
+def test_compiled_run_interrupted_after_every_part_equals_an_uninterrupted_one(
     method, tmp_path, uninterrupted, stop_after_every_write
 ):
     result, _ = run_to_the_end(method, "compiled", tmp_path / "c")
@@ -120,9 +120,7 @@ def test_interrupting_every_stage_in_turn_changes_nothing(tmp_path, uninterrupte
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_write_cut_off_at_any_moment_leaves_a_usable_checkpoint(
-    step, tmp_path, uninterrupted, monkeypatch
-):
+def test_interrupted_write_leaves_a_usable_checkpoint(step, tmp_path, uninterrupted, monkeypatch):
     """Each write is stopped in turn, before its data are on disk or before the rename."""
     real, calls = getattr(os, step), 0
 
@@ -238,7 +236,7 @@ def test_ten_kills_at_random_moments_change_nothing(method, kind, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The function failed")
-def test_the_record_of_failures_survives_a_continuation(tmp_path, stop_after_every_write):
+def test_record_of_failures_survives_a_continuation(tmp_path, stop_after_every_write):
     expected = worker.call("standard", "failing", None)
     assert 0 < expected.n_failed <= expected.n_rejected
     result, interruptions = run_to_the_end("standard", "failing", tmp_path / "c")
@@ -340,7 +338,7 @@ def x_cubed(theta):
     return -(float(theta[0]) ** 3)
 
 
-def refused(folder, *texts, **changes):
+def assert_raises(folder, *texts, **changes):
     """A changed call of `half` raises an error that contains all the texts."""
     options = {"key": 3, "n_particles": worker.N_PARTICLES, **changes}
     problem = options.pop("problem", None) or worker.problem("compiled")
@@ -364,7 +362,7 @@ def refused(folder, *texts, **changes):
     ],
 )
 def test_checkpoint_of_other_settings_raises(changes, texts, half):
-    refused(half, *texts, **changes)
+    assert_raises(half, *texts, **changes)
 
 
 def test_equivalent_settings_share_a_checkpoint(copy, uninterrupted):
@@ -398,12 +396,12 @@ def test_checkpoint_of_other_data_or_another_problem_raises(half):
     )
     y_other = y.copy()
     y_other[3] += 1e-12
-    refused(half, "problem.data", problem=make(data=(x, y_other)))
-    refused(half, "problem.bound: 4.0 there, 5.0 here", problem=make(bound=5.0))
-    refused(half, "problem.names", problem=make(names=("a", "c")))
-    refused(half, "problem.function.name", "other_data", problem=make(other_data))
+    assert_raises(half, "problem.data", problem=make(data=(x, y_other)))
+    assert_raises(half, "problem.bound: 4.0 there, 5.0 here", problem=make(bound=5.0))
+    assert_raises(half, "problem.names", problem=make(names=("a", "c")))
+    assert_raises(half, "problem.function.name", "other_data", problem=make(other_data))
     network = sbnn.network_problem(x, y, (2,), noise_std=0.1)
-    refused(half, "problem.sizes: null there, [1, 2, 1] here", problem=network)
+    assert_raises(half, "problem.sizes: null there, [1, 2, 1] here", problem=network)
 
 
 @pytest.mark.parametrize(
@@ -500,10 +498,10 @@ def test_fingerprint_covers_globals_a_function_reads_but_not_those_it_sets(tmp_p
 
 def test_checkpoint_of_another_version_raises(half, copy, monkeypatch):
     monkeypatch.setattr("sbnn.methods.resume.__version__", "9.9")
-    refused(half, 'version: "0', '"9.9" here')
+    assert_raises(half, 'version: "0', '"9.9" here')
     monkeypatch.undo()
     monkeypatch.setattr(files, "FORMAT", 3)
-    refused(half, "has format 2", "reads 3")
+    assert_raises(half, "has format 2", "reads 3")
 
 
 @pytest.mark.parametrize("name", ["call.sbnn", "tmcmc.sbnn"])
@@ -513,17 +511,17 @@ def test_damaged_checkpoint_raises(name, damage, copy):
     content = path.read_bytes()
     if damage == "missing":
         path.unlink()
-        refused(copy, "is damaged", name, "missing")
+        assert_raises(copy, "is damaged", name, "missing")
         return
     if damage == "flipped":
         for place in (0, 20, 70, len(content) // 2, len(content) - 1):
             changed = bytearray(content)
             changed[place] ^= 1
             path.write_bytes(changed)
-            refused(copy, "is damaged", name)
+            assert_raises(copy, "is damaged", name)
         return
     path.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"")
-    refused(copy, "is damaged", name)
+    assert_raises(copy, "is damaged", name)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
@@ -533,14 +531,14 @@ def test_damaged_result_raises(damage, finished, tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content) if damage == "flipped" else path.unlink()
-    refused(folder, "is damaged", "result.nc")
+    assert_raises(folder, "is damaged", "result.nc")
 
 
 def test_part_of_another_checkpoint_raises(copy, tmp_path):
     with pytest.raises(Interruption):
         worker.call("standard", "compiled", tmp_path / "c", key=4, progress=_stop)
     shutil.copy(tmp_path / "c" / "tmcmc.sbnn", copy / "tmcmc.sbnn")
-    refused(copy, "is damaged", "tmcmc.sbnn is from another checkpoint")
+    assert_raises(copy, "is damaged", "tmcmc.sbnn is from another checkpoint")
 
 
 def test_directory_with_other_files_raises(tmp_path):

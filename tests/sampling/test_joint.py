@@ -41,7 +41,7 @@ def one_parameter(**options):
 
 
 @pytest.mark.parametrize("hyperprior", [Hyperprior(), Hyperprior(0.7, 0.3), Hyperprior(2.0, 5.0)])
-def test_the_joint_prior_is_normalised(hyperprior):
+def test_joint_prior_is_normalised(hyperprior):
     with jax.enable_x64(True):
         prior = joint_target(one_parameter(), hyperprior).prior
         z, w = np.polynomial.legendre.leggauss(400)

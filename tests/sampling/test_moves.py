@@ -133,6 +133,6 @@ def test_random_words_differ_between_keys_moves_and_chunks():
     assert words[1] == tuple(random_words(seed_of(1, 0), (5,)))
 
 
-def test_a_constant_log_likelihood_counts_as_decorrelated():
+def test_constant_log_likelihood_counts_as_decorrelated():
     assert _correlation(np.zeros(5), np.arange(5.0)) == 0.0
     assert _correlation(np.arange(5.0), np.arange(5.0)) == pytest.approx(1.0)

@@ -60,7 +60,7 @@ def test_log_evidence_is_exact_and_its_error_honest_over_twenty_keys(d):
     assert_honest_errors(z)
 
 
-def test_a_naive_sampler_fails_the_gaussian_check(monkeypatch):
+def test_naive_sampler_fails_the_gaussian_check(monkeypatch):
     """Negative control: the check above detects a fixed scale and one move per stage."""
     monkeypatch.setattr(tmcmc, "mutate", naive_mutate)
     z = evidence_z(10, 4, 500)

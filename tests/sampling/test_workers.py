@@ -183,7 +183,7 @@ def test_short_evaluations_are_batched_and_long_ones_spread_evenly():
         assert n * seconds / tasks > 0.5 * TASK_SECONDS
 
 
-def test_a_fast_function_is_never_sent_singly():
+def test_fast_evaluations_are_never_sent_singly():
     with Evaluator(problem_of(log_likelihood), 2) as evaluate:
         for seed in range(5):
             evaluate(np.random.default_rng(seed).normal(size=(1000, 2)))

@@ -29,10 +29,10 @@ def small_settings():
 @pytest.fixture(scope="module")
 def study_folder(tmp_path_factory, small_settings):
     out = tmp_path_factory.mktemp("study")
-    said: list[str] = []
-    study = runs.run(out, seed=0, say=said.append)
+    lines: list[str] = []
+    study = runs.run(out, seed=0, say=lines.append)
     report, claims = write_report(study, out)
-    return out, study, report, claims, said
+    return out, study, report, claims, lines
 
 
 def test_all_figures_and_tables_of_the_study_are_written(study_folder):
@@ -68,9 +68,9 @@ def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_p
     shutil.copytree(out, copy)
     (copy / "results" / "laplace.nc").unlink()
     (copy / "results" / "standard.nc").write_bytes(b"half written")
-    said: list[str] = []
-    again = runs.run(copy, seed=0, say=said.append)
-    running = [line.split()[1] for line in said if "running" in line]
+    lines: list[str] = []
+    again = runs.run(copy, seed=0, say=lines.append)
+    running = [line.split()[1] for line in lines if "running" in line]
     assert running == ["standard:", "laplace:"]
     assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
 
@@ -97,16 +97,16 @@ def test_interrupted_part_continues_or_else_starts_over(
         runs.run(copy, seed=0, say=lambda text: None)
     if damaged:
         (copy / "results" / "standard.checkpoint" / "tmcmc.sbnn").write_bytes(b"half written")
-    said: list[str] = []
-    again = runs.run(copy, seed=0, say=said.append)
+    lines: list[str] = []
+    again = runs.run(copy, seed=0, say=lines.append)
     stages = len(study.results["standard"].history["stages"])
     assert len(writes) == (3 + stages if damaged else stages)
-    assert damaged == any("Starting over" in line for line in said)
+    assert damaged == any("Starting over" in line for line in lines)
     assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
     assert not list(copy.rglob("*.checkpoint"))
 
 
-def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
+def test_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
     # Recomputed from the stored results; other tests check that a key fixes the results.
     again = runs.run(out, seed=0, say=lambda text: None)
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_study_run_twice_gives_byte_identical_tables(study_folder, tmp_path):
+def test_study_run_twice_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
     again = runs.run(tmp_path, seed=0, say=lambda text: None)
     write_tables(again, tmp_path, judged_claims.table(judged_claims.judge(again)))

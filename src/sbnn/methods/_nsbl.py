@@ -98,7 +98,7 @@ def nsbl(
     -----
     ConvergenceWarning
         If the result is not verified, or if an optimum may have been missed because the first run
-        got stuck. `Result.messages` says so as well.
+        got stuck. Also in `Result.messages`.
     RuntimeWarning
         If a black-box function failed at some points.
 

@@ -33,7 +33,7 @@ class DrawsPosterior:
     theta: Array  # (n_draws, n_targets, q), parameters of the likelihood
     likelihood: Likelihood
     noise_variance: Array  # (n_targets,), averaged over the draws and the training inputs
-    log_alpha: Array  # (n_parameters,), NaN where there is none
+    log_alpha: Array  # (n_parameters,), NaN if not learned
     relevance: Array
     compacted: bool = False
 

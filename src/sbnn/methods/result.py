@@ -69,7 +69,7 @@ class Result:
     log_alpha, relevance : ndarray, shape (n_parameters,), or None
         log α at the optimum and γ in [0, 1]; NaN where the prior is known.
     verified : bool or None
-        Whether the exact evidence at α* agrees with the estimate; None where there is nothing to
+        Whether the exact evidence at α* agrees with the estimate; None if there is nothing to
         verify.
     evidence_gap : float or None
         The estimated minus the exact log evidence at the final α.

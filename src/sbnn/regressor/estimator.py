@@ -273,7 +273,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     def _n_threads(self) -> int:
         return checks.n_threads(self.n_jobs)
 
-    # ------------------------------------------------------------------------ what was learned
+    # --------------------------------------------------------------------------------- summaries
     def summary(self) -> pd.DataFrame:
         """Summarise every parameter of `network_`, in standardised units.
 

@@ -261,8 +261,8 @@ def _run(model: SparseBNNRegressor) -> Run | None:
 def _slow(result: Result) -> bool:
     """Whether the last run of the sampler mixed slowly and no message reports it."""
     ended = result.reason.exact if isinstance(result.reason, SearchEnded) else result.reason
-    said = any(getattr(message, "outcome", None) == ended for message in result.messages)
-    return not isinstance(ended, SamplingFinished) and not said
+    reported = any(getattr(message, "outcome", None) == ended for message in result.messages)
+    return not isinstance(ended, SamplingFinished) and not reported
 
 
 def _source(source: str | Path | None, n_rows: int) -> Source:

@@ -101,7 +101,7 @@ def tmcmc(
     move : {"auto", "random_walk", "hmc"} or Move
         "auto" is the random walk, which reaches a given error of the log evidence sooner on the
         problems measured (benchmarks/moves.py), until it gets stuck: when a stage ends at the cap
-        with a correlation above one half, HMC takes over, where there are gradients.
+        with a correlation above one half, HMC takes over if there are gradients.
     max_moves : int
         Cap of moves per stage.
     symmetry : Symmetry, optional

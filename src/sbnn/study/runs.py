@@ -68,7 +68,7 @@ def problems(seed: int) -> tuple[datasets.Dataset, NetworkProblem, NetworkProble
 def run(
     out: Path, seed: int = 0, quick: bool = False, force: bool = False, say: Say = print
 ) -> Study:
-    """Compute what is missing in `out` and return the study.
+    """Compute the missing parts in `out` and return the study.
 
     Each part is one file, written atomically; parts with other settings are recomputed. An
     interrupted part continues from its last finished stage.
