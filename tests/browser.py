@@ -2,7 +2,7 @@
 
     python tests/browser.py
 
-installs one where there is none and that can be done without asking (`make test` does it first).
+installs one if there is none and no consent is needed (`make test` runs it first).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ REMEDY = (
 
 
 class Page(NamedTuple):
-    """What a browser made of a page."""
+    """A page as rendered by a browser."""
 
     dom: str
-    console: list[str]  # everything written to the console, errors of scripts included
+    console: list[str]  # everything written to the console, including script errors
 
     @property
     def title(self) -> str:
@@ -54,7 +54,7 @@ class Page(NamedTuple):
 def find() -> str | None:
     """The path of a browser that starts: `SBNN_CHROMIUM`, or the first one on the PATH.
 
-    `SBNN_CHROMIUM=none` stands for no browser.
+    `SBNN_CHROMIUM=none` means no browser.
     """
     named = os.environ.get("SBNN_CHROMIUM")
     if named == "none":
@@ -65,7 +65,7 @@ def find() -> str | None:
 
 @functools.cache
 def _starts(path: str) -> bool:
-    """Whether it tells its version; some systems have a placeholder of the same name."""
+    """Whether it prints its version; some systems have a placeholder of the same name."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -74,7 +74,7 @@ def _starts(path: str) -> bool:
 
 
 def require() -> str:
-    """The path of a browser; skips the test where there is none."""
+    """The path of a browser; skips the test if there is none."""
     path = find()
     if path is None:
         pytest.skip(f"no Chromium that starts: {REMEDY}")
@@ -82,7 +82,7 @@ def require() -> str:
 
 
 def install() -> str:
-    """Install Chromium where it is missing and that needs nobody's consent; says what was done."""
+    """Install Chromium if it is missing and no consent is needed; return what was done."""
     path = find()
     if path is not None:
         return f"tests of pages use {path}"
@@ -116,7 +116,7 @@ def run(page: Path, *arguments: str, timeout: float = 120) -> subprocess.Complet
 def visit(page: Path, script: str = "", dark: bool = False) -> Page:
     """The DOM after the page's scripts, and after `script` if one is given, have run.
 
-    `script` runs in a copy of the page, at its end, and can leave its findings in document.title.
+    `script` runs in a copy of the page, at its end, and can store its findings in document.title.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "page.html"
@@ -131,7 +131,7 @@ def visit(page: Path, script: str = "", dark: bool = False) -> Page:
 
 def widths(page: Path, width: int) -> tuple[int, int]:
     """Width of the page's content and of its window, in a frame: windows are 500 or wider."""
-    tell = "parent.postMessage(document.documentElement.scrollWidth + ' ' + innerWidth, '*')"
+    script = "parent.postMessage(document.documentElement.scrollWidth + ' ' + innerWidth, '*')"
     frame = (
         "<!doctype html><title></title><body>"
         "<script>addEventListener('message', e => { document.title = e.data; });</script>"
@@ -139,7 +139,7 @@ def widths(page: Path, width: int) -> tuple[int, int]:
     )
     with tempfile.TemporaryDirectory() as folder:
         text = page.read_text(encoding="utf-8")
-        text = text.replace("</body>", f"<script>{tell}</script></body>")
+        text = text.replace("</body>", f"<script>{script}</script></body>")
         (Path(folder) / "framed.html").write_text(text, encoding="utf-8")
         outer = Path(folder) / "frame.html"
         outer.write_text(frame, encoding="utf-8")

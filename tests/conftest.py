@@ -1,4 +1,4 @@
-"""Fixtures: runs that several tests look at are made once."""
+"""Fixtures: runs that several tests share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the tests share: keys, the one place where tolerances are made, and small problems.
+"""Test helpers: keys, statistical tolerances, and small problems.
 
-A stochastic check compares with the truth in units of a standard error, never with a bare number.
+A stochastic check compares with the truth in units of a standard error, never with a fixed number.
 `SBNN_TEST_SEED=7 pytest` runs every stochastic test with other keys.
 """
 
@@ -21,7 +21,7 @@ N_ERRORS = 4.0  # a true claim fails about once in 16,000 checks
 
 
 def keys(n: int) -> list[int]:
-    """n keys, others for every SBNN_TEST_SEED."""
+    """n keys, which depend on SBNN_TEST_SEED."""
     return [10_000 * SEED + i for i in range(n)]
 
 
@@ -44,7 +44,7 @@ def assert_mean_within_errors(replicates, truth, what: str = "mean") -> None:
     """The mean over replicate runs (first axis) against the truth, its error from the runs."""
     replicates = np.asarray(replicates, dtype=float)
     error = replicates.std(axis=0, ddof=1) / np.sqrt(len(replicates))
-    # Few replicates: Student's t has wider tails than the normal that "four errors" stands for.
+    # Few replicates: Student's t has wider tails than the normal assumed by "four errors".
     widen = stats.t.isf(stats.norm.sf(N_ERRORS), len(replicates) - 1) / N_ERRORS
     assert_within_errors(replicates.mean(axis=0), truth, widen * error, what)
 
@@ -148,7 +148,7 @@ def line_problem(x, y, mean=_PINE["mean"], precision=_PINE["precision"], shape=3
     posterior_mean = np.linalg.solve(total, prior @ mean + design.T @ y)
     residual = y - design @ posterior_mean
     shift = posterior_mean - mean
-    # yᵀy + μᵀQμ − mᵀΛm = |y − Xm|² + (m − μ)ᵀQ(m − μ), without its cancellation
+    # yᵀy + μᵀQμ − mᵀΛm = |y − Xm|² + (m − μ)ᵀQ(m − μ), without cancellation
     b = rate + 0.5 * (residual @ residual + shift @ prior @ shift)
     a = shape + 0.5 * n
     exact = (

@@ -41,7 +41,7 @@ def test_push_forward_is_the_network_at_every_draw():
         np.testing.assert_allclose(values[i], np.tanh(x @ w1.T + b1) @ w2.T + b2, rtol=1e-12)
 
 
-def test_inputs_are_brought_to_rows_and_columns():
+def test_inputs_are_reshaped_to_rows_and_columns():
     one, two = Network((1, 1)), Network((2, 1))
     assert check_inputs(one, 0.5).shape == (1, 1)
     assert check_inputs(one, [1, 2, 3]).shape == (3, 1)
@@ -93,7 +93,7 @@ def test_crps_of_a_mixture_is_the_integral_of_the_squared_cdf_difference():
         assert equal[j] != pytest.approx(below + above, rel=1e-3)
 
 
-def test_crps_of_many_components_is_kept_by_a_few():
+def test_crps_of_many_components_is_approximated_by_a_few():
     generator = rng(17)
     means = np.sort(generator.normal(size=(3000, 5, 1)), axis=0)
     weights = generator.dirichlet(np.ones(3000), size=5).T[..., None]
@@ -105,7 +105,7 @@ def test_nlpd_is_the_mean_negative_log_of_the_mixture_density():
     density = (WEIGHTS[:, None] * stats.norm.pdf(Y, MEANS, STDS)).sum(axis=0)
     assert scores.nlpd(Y, MIXTURE) == pytest.approx(-np.log(density).mean(), rel=1e-12)
     far = scores.nlpd(np.array([1e4, 1e4]), MIXTURE)
-    assert np.isfinite(far)  # in logarithms nothing underflows
+    assert np.isfinite(far)  # logarithms do not underflow
 
 
 def test_component_densities_average_to_that_of_the_mixture():
@@ -160,7 +160,7 @@ def test_impossible_weights_raise_an_error(weights):
         NormalMixture(weights, MEANS, STDS)
 
 
-def test_a_component_of_weight_zero_does_not_count():
+def test_component_of_weight_zero_does_not_count():
     two, three = (
         NormalMixture(weights, MEANS[: len(weights)], STDS[: len(weights)])
         for weights in ([0.5, 0.5], [0.5, 0.5, 0.0])
@@ -210,7 +210,7 @@ def test_pit_is_uniform_when_the_prediction_is_right_and_not_when_it_is_wrong():
     assert stats.kstest(scores.pit_draws(y, draws), "uniform").pvalue > 1e-4
 
 
-def test_intervals_between_quantiles_cover_their_share():
+def test_quantile_intervals_have_nominal_coverage():
     y = observations(2000)
     low, high = MIXTURE.quantiles([0.05, 0.95])[:, 0]
     inside = scores.coverage(y, low, high)

@@ -1,4 +1,4 @@
-"""`sbnn.load`: results and estimators read from files."""
+"""`sbnn.load`: read results and estimators from files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,41 @@ from sbnn.problems.problem import Problem
 
 
 def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
-    """Read what `Result.save` or `SparseBNNRegressor.save` wrote. No code in it is ever run.
+    """Read a file written by `Result.save` or `SparseBNNRegressor.save`, without running its code.
 
     Parameters
     ----------
     path : path
     problem : Problem, optional
-        The problem of the result, if its function is a model of your own: functions are not
-        stored, and `prune` and `modes` need it. It must be the same problem: the same names, priors
-        and data, and for a JAX function the same log-likelihoods of the first draws.
+        The problem of the result, if it has a user-defined function: functions are not stored, and
+        `prune` and `modes` need it. It must be the same problem: the same names, priors and data,
+        and for a JAX function the same log-likelihoods of the first draws.
+
+    Returns
+    -------
+    Result or SparseBNNRegressor
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError, PermissionError
+        If there is no readable file at `path`.
+    ValueError
+        If the file is damaged or was not written by sbnn, or `problem` is another problem.
+    TypeError
+        If `problem` is not a Problem, or the file holds an estimator, which needs none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sbnn
+    >>> x, y = sbnn.datasets.boxcar()
+    >>> problem = sbnn.network_problem(x, y, hidden_layer_sizes=(2,), noise_std=0.5)
+    >>> result = sbnn.laplace(problem, key=0, n_particles=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result.save(f"{folder}/result.nc")
+    ...     again = sbnn.load(f"{folder}/result.nc")
+    >>> again.equals(result)
+    True
     """
     path = Path(path)
     tree, metadata = read_tree(path)

@@ -1,7 +1,7 @@
 """Predictive distributions and their scores: moments, quantiles, log density, PIT, CRPS, coverage.
 
-`NormalMixture` is what the Gaussian likelihood predicts; `Predictive` lists the methods that any
-predictive distribution needs. The functions score point predictions, intervals and plain draws.
+`NormalMixture` is the prediction of the Gaussian likelihood; `Predictive` is the protocol of all
+predictive distributions. The functions score point predictions, intervals and plain draws.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class NormalMixture:
         ----------
         y : array_like, broadcastable to the points
         max_components : int
-            Larger mixtures are replaced by this many components at even steps of the weights.
+            Larger mixtures are reduced to this many components, at even steps of the weights.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class NormalMixture:
         y = np.asarray(y, dtype=float)
         first = (few.weights * _absolute_mean(y - few.means, few.stds)).sum(axis=0)
         second = np.zeros_like(first)
-        for w, m, s in zip(few.weights, few.means, few.stds):  # memory stays that of one component
+        for w, m, s in zip(few.weights, few.means, few.stds):  # one by one, to save memory
             apart = _absolute_mean(m - few.means, np.hypot(s, few.stds))
             second += w * (few.weights * apart).sum(axis=0)
         return first - 0.5 * second

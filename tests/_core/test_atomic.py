@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and nothing is left behind."""
+"""Files are written atomically, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def umask():
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
-def test_an_interrupted_file_leaves_what_was_there_and_nothing_else(tmp_path, error):
+def test_interrupted_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path, error):
     path = tmp_path / "a.txt"
     path.write_text("before")
 
@@ -39,7 +39,7 @@ def test_an_interrupted_file_leaves_what_was_there_and_nothing_else(tmp_path, er
     assert path.read_text() == "before"
 
 
-def test_a_name_that_cannot_be_taken_leaves_nothing(tmp_path):
+def test_write_to_an_invalid_name_leaves_nothing_behind(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(OSError, match=r"a"):
         write_text(tmp_path / "a", "text")
@@ -47,7 +47,7 @@ def test_a_name_that_cannot_be_taken_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600)])
-def test_new_files_and_folders_have_the_permissions_of_the_umask(tmp_path, umask, mask, expected):
+def test_new_files_and_folders_follow_the_umask(tmp_path, umask, mask, expected):
     umask(mask)
     write_text(tmp_path / "a", "text")
     assert mode(tmp_path / "a") == expected
@@ -56,7 +56,7 @@ def test_new_files_and_folders_have_the_permissions_of_the_umask(tmp_path, umask
     assert mode(tmp_path / "b") == 0o777 & ~mask
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions_and_links_to_it(tmp_path, umask):
+def test_replaced_file_keeps_its_permissions_and_links(tmp_path, umask):
     path, link = tmp_path / "a", tmp_path / "link"
     write_text(path, "old")
     path.chmod(0o640)
@@ -67,13 +67,13 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_links_to_it(tmp_path,
     assert mode(path) == 0o640
 
 
-def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+def test_error_names_the_requested_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         write_text(tmp_path / "nowhere" / "a.txt", "text")
     assert caught.value.filename == str(tmp_path / "nowhere" / "a.txt")
 
 
-def test_long_names_and_line_ends_are_kept(tmp_path):
+def test_long_names_and_line_endings_are_kept(tmp_path):
     path = tmp_path / ("é" * 125 + ".txt")
     write_text(path, "a\r\nb\n")
     assert path.read_bytes() == b"a\r\nb\n"

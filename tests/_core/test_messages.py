@@ -1,4 +1,4 @@
-"""Messages: stored by code and values, worded for Python and for the command line, warned."""
+"""Messages: stored as code and values, worded for Python and the command line, warnings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_kind_of_message_has_an_example():
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
-def test_a_message_survives_json_and_pickle(message):
+def test_message_survives_json_and_pickle(message):
     stored = json.loads(json.dumps(message.as_json()))
     assert stored["code"] == message.code
     assert m.from_json(stored) == message
@@ -46,13 +46,13 @@ def test_a_message_survives_json_and_pickle(message):
 
 
 @pytest.mark.parametrize("stored", [{}, {"code": "x"}, {"code": "free_directions", "size": 1}])
-def test_what_is_not_a_stored_message_is_an_error(stored):
+def test_loading_an_invalid_message_raises(stored):
     with pytest.raises(ValueError, match="is not a stored message"):
         m.from_json(stored)
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
-def test_the_command_line_gets_no_advice_for_programmers(message):
+def test_command_line_wording_contains_no_python_advice(message):
     text = message.for_command_line()
     words = ["max_moves", "n_particles", "β", "particles", "jax", "method_options", "method="]
     assert not [word for word in words if word in text]
@@ -63,9 +63,9 @@ def test_python_and_the_command_line_get_their_own_remedies():
     assert str(stuck).startswith("The sampler got stuck: it reached β = 1, but particles had not")
     assert "after all moves of 1 stage (correlation up to 0.80)" in str(stuck)
     assert "Raise `max_moves`" in str(stuck)
-    told = stuck.for_command_line()
-    assert told.startswith("The sampler got stuck: in 1 stage the draws still resembled")
-    assert "Try another --seed" in told
+    wording = stuck.for_command_line()
+    assert wording.startswith("The sampler got stuck: in 1 stage the draws still resembled")
+    assert "Try another --seed" in wording
     first = m.FirstRunStuck(SLOW)
     assert "an optimum may have been missed. Try another key" in str(first)
     assert "an optimum may have been missed. Try another --seed" in first.for_command_line()
@@ -74,14 +74,14 @@ def test_python_and_the_command_line_get_their_own_remedies():
     assert "--method nsbl" in chosen.for_command_line()
 
 
-def test_a_few_rejected_points_are_not_worth_a_line_on_the_command_line():
+def test_command_line_omits_a_few_rejected_points():
     few, many = m.PointsRejected(3, 900), m.PointsRejected(30, 900)
     assert few.for_command_line() is None
     assert m.for_command_line([few, many, many]) == [str(many)]
     assert "in 3 of 900 evaluations" in str(few)
 
 
-def test_evidence_that_still_changes_is_called_rough():
+def test_changing_evidence_is_called_rough():
     assert "up to 10.0 nat" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
     assert "rough" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
     assert "rough" in str(m.OptimaNotConverged(1, 4, 5, None))
@@ -89,7 +89,7 @@ def test_evidence_that_still_changes_is_called_rough():
     assert "less than 0.1 nat" in str(m.OptimaNotConverged(1, 4, 200, 0.01))
 
 
-def test_convergence_and_failures_are_warnings_and_the_rest_is_not():
+def test_only_convergence_and_failure_messages_are_warnings():
     expected = {
         m.SamplerStuck: ConvergenceWarning,
         m.FirstRunStuck: ConvergenceWarning,
@@ -101,7 +101,7 @@ def test_convergence_and_failures_are_warnings_and_the_rest_is_not():
         assert message.category is expected.get(type(message))
 
 
-def test_a_warning_carries_its_message():
+def test_warning_carries_its_message():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         m.warn(EXAMPLES, stacklevel=1)

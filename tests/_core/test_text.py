@@ -1,4 +1,4 @@
-"""Numbers for people: their digits follow from their errors."""
+"""Formatted numbers: their digits follow from their errors."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from sbnn._core import text as formats
 
 
-def test_numbers_are_written_for_people():
+def test_numbers_are_formatted_for_reading():
     assert formats.number(-0.00012345) == "−0.000123"
     assert formats.number(12345.6) == "12,346"
     assert formats.number(154.3, 2) == "154"
@@ -36,7 +36,7 @@ def test_numbers_are_written_for_people():
         (float("nan"), 0.1, "–"),
     ],
 )
-def test_a_number_has_the_digits_that_its_error_leaves(value, error, shown):
+def test_number_has_the_digits_its_error_justifies(value, error, shown):
     assert formats.with_error(value, error) == shown
 
 
@@ -46,11 +46,11 @@ def test_rounding_moves_a_number_by_less_than_its_error():
         text = formats.rounded(value, error).replace("−", "-").replace(",", "")
         assert abs(float(text) - value) <= 0.26 * error + 1e-12
         coarser = formats.decimals_of(error) - 1
-        # and with a digit less it could move by more than that
+        # with one digit less it could move by more than that
         assert coarser < 0 or 0.5 * 10.0**-coarser > 0.25 * error
 
 
-def test_shares_of_rows_have_the_decimals_that_their_number_tells():
+def test_decimals_of_a_share_follow_the_number_of_rows():
     assert formats.percent(0.957, 70) == "96 %"
     assert formats.percent(0.957, 5000) == "95.7 %"
     assert formats.percent(1.0, 40) == "100 %"
@@ -60,7 +60,7 @@ def test_shares_of_rows_have_the_decimals_that_their_number_tells():
     assert formats.explained(0.62) == "62 %"
 
 
-def test_durations_and_counts_are_words():
+def test_durations_and_counts_have_units():
     assert [formats.duration(s) for s in (0.04, 2.71, 35.2, 290.0, 1500.0, 7000.0)] == [
         "0.0 s", "2.7 s", "35 s", "4.8 min", "25 min", "1.9 h",
     ]  # fmt: skip
@@ -68,12 +68,12 @@ def test_durations_and_counts_are_words():
     assert formats.plural(1200, "row") == "1,200 rows"
 
 
-def test_names_with_commas_can_be_told_apart():
+def test_names_with_commas_are_quoted():
     assert formats.names(["a", "b c"]) == "a, b c"
     assert formats.names(["load, kN", "b"]) == "“load, kN”, “b”"
 
 
-def test_a_number_and_its_unit_stay_on_one_line():
+def test_number_and_unit_stay_on_one_line():
     gap = formats.NO_BREAK
     text = formats.unbroken("95 % of 70 rows in 3 s, 6.4 ± 0.5")
     assert text == f"95{gap}% of 70 rows in 3{gap}s, 6.4{gap}±{gap}0.5"

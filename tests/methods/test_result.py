@@ -447,5 +447,5 @@ def test_file_name_without_an_extension_is_kept(small_result, tmp_path):
 
 
 def test_saving_to_a_missing_folder_raises(small_result, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No folder '.*nowhere' to save in"):
+    with pytest.raises(FileNotFoundError, match=r"folder '.*nowhere' does not exist; create it"):
         small_result.save(tmp_path / "nowhere" / "m.nc")

@@ -104,7 +104,7 @@ def test_log_predictive_density_is_that_of_the_mixture(fitted):
     np.testing.assert_allclose((weights * means).sum(axis=0), model.predict(X[:7]))
 
 
-def test_intervals_cover_and_noise_is_found_on_new_data():
+def test_intervals_cover_new_data_and_noise_is_recovered():
     X, y = table(200)
     model = SparseBNNRegressor((8,), method="laplace_nsbl", n_starts=4, random_state=0).fit(X, y)
     X_new, y_new = table(1000, seed=1)
@@ -158,7 +158,7 @@ def test_spurious_inputs_have_no_relevance_over_many_seeds():
         (7.0, 40.0, 0.1, 3.0),
     ],
 )
-def test_units_change_nothing_but_the_units(fitted, x_scale, x_shift, y_scale, y_shift):
+def test_changing_units_changes_only_the_units(fitted, x_scale, x_shift, y_scale, y_shift):
     model, X, y = fitted
     other = SparseBNNRegressor(**QUICK).fit(X * x_scale + x_shift, y * y_scale + y_shift)
     mean, std = model.predict(X, return_std=True)
@@ -212,7 +212,7 @@ def test_awkward_tables_give_finite_predictions(case):
         ([[1.0]], [1.0], "minimum of 2"),
     ],
 )
-def test_unusable_tables_are_refused_with_a_reason(X, y, words):
+def test_unusable_tables_raise_with_a_reason(X, y, words):
     with pytest.raises(ValueError, match=words):
         SparseBNNRegressor(**QUICK).fit(X, y)
 
@@ -227,10 +227,10 @@ def test_unusable_tables_are_refused_with_a_reason(X, y, words):
         ({"noise_std": [0.1, 0.2]}, "one per output"),
         ({"hidden_layer_sizes": (0,)}, "`hidden_layer_sizes`"),
         ({"hidden_layer_sizes": "wide"}, "`hidden_layer_sizes`"),
-        ({"hidden_layer_sizes": [(2,), (3,)], "method": "nsbl"}, "takes one architecture"),
+        ({"hidden_layer_sizes": [(2,), (3,)], "method": "nsbl"}, "needs one architecture"),
     ],
 )
-def test_wrong_options_say_what_is_expected(options, words):
+def test_invalid_options_raise_and_name_valid_values(options, words):
     X, y = table(20)
     with pytest.raises(ValueError, match=words):
         SparseBNNRegressor(**{**QUICK, **options}).fit(X, y)
@@ -258,7 +258,7 @@ def test_known_noise_is_taken_in_the_units_of_y():
     np.testing.assert_allclose(model.noise_std_, [0.2, 25.0])
 
 
-def test_the_compact_estimator_is_smaller_and_predicts_the_same(fitted):
+def test_compact_estimator_is_smaller_and_predicts_the_same(fitted):
     model, X, _ = fitted
     small = model.compact()
     X_new = table(200, seed=3)[0]
@@ -274,18 +274,18 @@ def test_the_compact_estimator_is_smaller_and_predicts_the_same(fitted):
     assert small.sample_y(X, 3).shape == (len(X), 3)
 
 
-def test_the_file_of_the_compact_estimator_is_smaller(fitted, tmp_path):
+def test_compact_estimator_has_a_smaller_file(fitted, tmp_path):
     model, X, _ = fitted
     model.save(tmp_path / "full.nc")
     model.compact().save(tmp_path / "small.nc")
     full, small = ((tmp_path / name).stat().st_size for name in ("full.nc", "small.nc"))
-    assert small <= full - X.nbytes  # at least by the inputs, which it needs no more
+    assert small <= full - X.nbytes  # at least by the inputs, which are no longer needed
     loaded = sbnn.load(tmp_path / "small.nc")
     np.testing.assert_array_equal(loaded.predict(X), model.compact().predict(X))
     assert loaded.compact().n_parameters_ == loaded.n_parameters_
 
 
-def test_columns_of_a_frame_that_are_no_numbers_are_named():
+def test_error_names_non_numeric_columns():
     X, y = table(20, 2)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(
         kind=["u", "v"] * 10, when=pd.Timestamp("2020-01-01"), whole=range(20), yes=True
@@ -322,7 +322,7 @@ def same(one, other, X):
     pd.testing.assert_frame_equal(one.optima_, other.optima_)
 
 
-def test_a_saved_estimator_is_loaded_as_it_was(fitted, tmp_path):
+def test_saved_estimator_round_trips(fitted, tmp_path):
     model, X, _ = fitted
     model.save(tmp_path / "model.nc")
     assert [p.name for p in tmp_path.iterdir()] == ["model.nc"]
@@ -343,7 +343,7 @@ def test_feature_names_and_several_architectures_survive_a_file(tmp_path):
     assert set(model.optima_["hidden_layer_sizes"]) == {(2,), (2, 2)}
 
 
-def test_a_damaged_file_is_refused(fitted, tmp_path):
+def test_damaged_file_raises(fitted, tmp_path):
     path = tmp_path / "model.nc"
     fitted[0].save(path)
     path.write_bytes(path.read_bytes()[:2000])
@@ -360,16 +360,16 @@ def test_pickle_and_joblib_keep_the_predictions(fitted):
     same(model, joblib.load(buffer), X)
 
 
-def test_the_same_seed_gives_the_same_answer_for_any_number_of_jobs(fitted):
+def test_same_seed_gives_the_same_result_for_any_n_jobs(fitted):
     model, X, y = fitted
     other = SparseBNNRegressor(**QUICK, n_jobs=3).fit(X, y)
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
-def test_auto_width_grows_where_it_pays_and_stays_small_where_it_does_not():
+def test_auto_chooses_wide_networks_only_if_the_evidence_improves():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(300, 1))
-    wiggly = np.sin(16 * X[:, 0]) + 0.05 * rng.normal(size=300)  # ten bends: as many neurons
+    wiggly = np.sin(16 * X[:, 0]) + 0.05 * rng.normal(size=300)  # ten bends need ten neurons
     flat = X[:, 0] + 0.3 * rng.normal(size=300)
     widths = {}
     for name, y in (("wiggly", wiggly), ("flat", flat)):
@@ -379,7 +379,7 @@ def test_auto_width_grows_where_it_pays_and_stays_small_where_it_does_not():
     assert widths["flat"] < widths["wiggly"]
 
 
-def test_auto_does_not_sample_and_says_how_to():
+def test_auto_does_not_sample_and_its_reason_says_how_to():
     X, y = table(30)
     model = SparseBNNRegressor((2,), n_starts=2, random_state=0).fit(X, y)
     assert model.method_used_ == "laplace_nsbl"
@@ -429,6 +429,6 @@ def test_predictive_distribution_agrees_with_every_other_prediction(fitted):
     assert (calm.std() < std).all()
 
 
-def test_an_estimator_is_its_parameters_and_its_state(fitted):
+def test_estimator_is_rebuilt_from_parameters_and_state(fitted):
     model, X, _ = fitted
     same(model, SparseBNNRegressor.from_state(model.get_params(), model.fitted_state()), X)

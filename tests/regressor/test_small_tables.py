@@ -1,4 +1,4 @@
-"""Small tables: few neurons where these suffice, converged or said so, and networks cut to size."""
+"""Small tables: few neurons where they suffice, convergence or a warning, and pruned networks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sbnn.regressor.scaling import Scaling
 
 
 def reaction(n=72, seed=0):
-    """A yield that follows temperature and concentration; two further inputs hardly matter."""
+    """A yield that depends on temperature and concentration; two more inputs hardly matter."""
     rng = np.random.default_rng(seed)
     heat, conc = rng.uniform(20, 90, n), rng.uniform(0.5, 12, n)
     stirring, humidity = rng.uniform(100, 600, n), rng.uniform(25, 70, n)
@@ -41,8 +41,8 @@ def test_families_go_from_small_to_large_and_depend_on_the_rows():
     assert families([(3,), (2, 2)], 10, False) == [((3,), (2, 2))]
 
 
-def test_the_default_does_as_well_as_few_neurons_asked_for(fitted):
-    """Many neurons by themselves can end in redundant optima, 20 nats lower."""
+def test_default_does_as_well_as_a_given_small_network(fitted):
+    """Many neurons alone can end in redundant optima, 20 nats lower."""
     model, X, y = fitted
     asked = SparseBNNRegressor(3, random_state=1).fit(X, y)
     assert model.log_evidence_ > asked.log_evidence_ - 3.0
@@ -56,7 +56,7 @@ def test_the_default_does_as_well_as_few_neurons_asked_for(fitted):
     assert model.score(new, truth) > 0.96
 
 
-def test_the_trials_say_what_was_tried_and_the_better_family_stays(fitted, tmp_path):
+def test_trials_list_every_family_and_the_better_one_is_kept(fitted, tmp_path):
     model = fitted[0]
     assert model.trials_["hidden_layer_sizes"].tolist() == [NARROW, BROAD]
     few, many = model.trials_["log_evidence"]
@@ -71,7 +71,7 @@ def test_the_trials_say_what_was_tried_and_the_better_family_stays(fitted, tmp_p
     assert loaded.messages_ == model.messages_
 
 
-def test_many_neurons_stay_where_the_evidence_asks_for_them():
+def test_many_neurons_are_kept_if_the_evidence_favours_them():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(200, 1))
     y = np.sin(12 * X[:, 0]) + 0.05 * rng.normal(size=200)
@@ -80,7 +80,7 @@ def test_many_neurons_stay_where_the_evidence_asks_for_them():
     assert model.trials_["log_evidence"].diff()[1] > 3.0
 
 
-def test_optima_converge_on_small_tables_and_it_is_said_where_they_do_not(fitted):
+def test_optima_converge_on_small_tables_or_fit_warns(fitted):
     model, X, y = fitted
     assert model.optima_["converged"].all()
     assert model.messages_ == []
@@ -96,7 +96,7 @@ def test_optima_converge_on_small_tables_and_it_is_said_where_they_do_not(fitted
 
 
 def redundant(copies: int):
-    """An optimum of one tanh neuron shared out among identical copies, and the model."""
+    """An optimum of one tanh neuron split into identical copies, and the model."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, size=(2, 60))
     y = 2.0 * np.tanh(x[:1] - 0.5 * x[1:]) + 0.1 * rng.normal(size=(1, 60))
@@ -115,8 +115,8 @@ def neurons_left(opt: lo.Optimum) -> int:
     )
 
 
-def test_neurons_that_share_one_job_become_one():
-    """The evidence of copies is about a nat lower; weights alone would not find out."""
+def test_redundant_neurons_are_merged():
+    """The evidence of copies is about a nat lower; pruning single weights would not find it."""
     copies = 12
     single = lp.evolve(*redundant(1), 60)
     model, opt = redundant(copies)
@@ -141,8 +141,8 @@ def test_more_iterations_do_not_lower_the_evidence(seed):
     assert long.log_evidence == pytest.approx(lo.log_evidence(model, long)[0], abs=1e-9)
 
 
-def test_a_weight_without_effect_is_dropped_when_compact(fitted):
-    """A weight of 1e-9 that the posterior holds there moves nothing; the others stay."""
+def test_compact_drops_weights_without_effect(fitted):
+    """A weight of 1e-9 that the posterior holds there has no effect; the others are kept."""
     model = fitted[0]
     posterior, inputs = model.posterior_, model.fitted_state().inputs
     small = posterior.compact(inputs)
@@ -161,8 +161,8 @@ def test_a_weight_without_effect_is_dropped_when_compact(fitted):
     assert len(cut.best.active) < len(best.active)
 
 
-def test_a_function_with_many_bends_is_found():
-    """Smooth starts alone end at the constant: every second start is steep where inputs are few."""
+def test_oscillating_function_is_learned():
+    """Smooth starts alone end at the constant, so with few inputs every second start is steep."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, size=(60, 1))
     truth = lambda x: np.sin(6 * np.pi * x[:, 0])
@@ -172,7 +172,7 @@ def test_a_function_with_many_bends_is_found():
     assert np.sqrt(np.mean((model.predict(grid) - truth(grid)) ** 2)) < 0.2  # the constant: 0.7
 
 
-def test_a_saved_estimator_is_replaced_only_when_asked(fitted, tmp_path):
+def test_save_replaces_an_estimator_only_with_overwrite(fitted, tmp_path):
     model, _, _ = fitted
     path = tmp_path / "model.nc"
     model.save(path)
@@ -184,7 +184,7 @@ def test_a_saved_estimator_is_replaced_only_when_asked(fitted, tmp_path):
     assert sbnn.load(path).n_parameters_kept_ == model.n_parameters_kept_
 
 
-def test_an_estimator_is_not_saved_under_another_ending(fitted, tmp_path):
+def test_save_rejects_other_file_endings(fitted, tmp_path):
     with pytest.raises(
         ValueError, match=r"NetCDF file; give a name that ends in \.nc, not '\.pkl'"
     ):

@@ -1,4 +1,4 @@
-"""The tests' browser: found, installed where possible, and never the reason of a failure."""
+"""The tests' browser: found, installed if possible, and never the cause of a failure."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def bare(monkeypatch, tmp_path):
-    """A machine without a browser; commands that are run are noted and do what `act` says."""
+    """A machine without a browser; commands are recorded and passed to `act`."""
     commands = []
 
     def note(command, **options):
@@ -44,24 +44,24 @@ def test_root_installs_by_the_package_manager(bare, capsys):
     assert "installing Chromium" in capsys.readouterr().out
 
 
-def test_where_it_cannot_be_installed_that_is_said_and_nothing_fails(bare, monkeypatch):
+def test_failed_installation_is_reported_without_an_error(bare, monkeypatch):
     assert "will be skipped. Install it" in browser.install()  # no package manager
     bare.tools["apt-get"] = "/usr/bin/apt-get"
-    assert "could not be installed" in browser.install()  # it fails, as without a network
+    assert "could not be installed" in browser.install()  # fails, as without a network
     bare.ran.clear()
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
     assert "will be skipped. Install it" in browser.install()
-    assert bare.ran == []  # only root may
+    assert bare.ran == []  # only root may install
     with pytest.raises(pytest.skip.Exception, match="apt install chromium"):
         browser.require()
 
 
-def test_a_placeholder_that_does_not_start_is_no_browser(bare):
+def test_placeholder_that_does_not_start_is_not_a_browser(bare):
     bare.tools["chromium"] = "/usr/bin/chromium"
     assert browser.find() is None
 
 
-def test_a_browser_can_be_named_or_declined(bare, monkeypatch):
+def test_browser_can_be_named_or_declined(bare, monkeypatch):
     bare.act = lambda command: subprocess.CompletedProcess(command, 0, "Google Chrome 100", "")
     monkeypatch.setenv("SBNN_CHROMIUM", "/opt/chrome")
     assert browser.find() == "/opt/chrome"

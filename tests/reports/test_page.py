@@ -1,4 +1,4 @@
-"""The report of a fit: its words, its escaping, and its life in a browser."""
+"""The report of a fit: wording, escaping, and behaviour in a browser."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def report(several, tmp_path_factory):
 
 
 class Outline(HTMLParser):
-    """Tags with their attributes, the text, and what is left open."""
+    """Tags with their attributes, the text, and unclosed tags."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Outline(HTMLParser):
 
 
 # ---------------------------------------------------------------------------- without a browser
-def test_names_of_columns_are_text_and_not_code(report):
+def test_column_names_are_escaped(report):
     text = report.read_text(encoding="utf-8")
     outline = Outline(text)
     assert len(outline.all("script")) == 1  # our own
@@ -90,7 +90,7 @@ def test_names_of_columns_are_text_and_not_code(report):
     assert "</title><b>z" not in text
 
 
-def test_the_page_needs_no_network_and_says_what_its_pictures_show(report):
+def test_page_loads_nothing_from_the_network_and_images_have_alt_text(report):
     text = report.read_text(encoding="utf-8")
     outline = Outline(text)
     addresses = [a for _, tag in outline.tags for k, a in tag.items() if k in ("src", "href")]
@@ -107,18 +107,18 @@ def test_the_page_needs_no_network_and_says_what_its_pictures_show(report):
     assert set(anchors) <= set(ids)
 
 
-def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(several):
+def test_verdict_covers_accuracy_calibration_pruning_and_inputs(several):
     words = " ".join(s.text for s in verdict.verdict(several))
     assert "explains nearly all of “y” in rows it did not see" in words
-    assert "95 % intervals for “y” held" in words
+    assert "95 % intervals for “y” cover" in words
     assert f"“{EVIL}”" in words
     shares = several.model.feature_relevance_
     order = np.argsort(-shares)
     idle = [f"“{several.features[j]}”" for j in order if shares[j] < verdict.UNUSED]
     assert {"“$x^{”", "“speed”"} >= set(idle)
-    assert ("Next to no influence: " + ", ".join(idle) in words) == bool(idle)
+    assert ("Almost no influence: " + ", ".join(idle) in words) == bool(idle)
     # Every input is in one of the classes, in the order of their shares.
-    places = [words.index(f"“{several.features[j]}”", words.index("follows")) for j in order]
+    places = [words.index(f"“{several.features[j]}”", words.index("depends")) for j in order]
     assert places == sorted(places)
     assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
     assert "Not verified by sampling" in words
@@ -126,18 +126,18 @@ def test_the_verdict_says_how_good_how_sure_what_is_pruned_and_what_matters(seve
     assert f"own uncertainty, {formats.number(float(own[0]), 2)} for a typical row" in words
 
 
-def test_the_band_of_the_function_is_the_predicted_distribution_without_its_noise(several):
+def test_function_band_is_the_predictive_distribution_without_noise(several):
     function = several.model.predictive(several.x, noise=False)
     mean, std = several.model.predict(several.x, return_std=True)
     np.testing.assert_allclose(function.mean(), mean)
-    # what is left is the noise, a mean over the optima that predict
+    # the rest is the noise, a mean over the optima that predict
     optima = several.model.posterior_.mixture.optima
     noise = np.array([np.exp(2 * o.noise[:, 0]) for o in optima]) * several.y.var(axis=0)
     assert (std**2 - function.std() ** 2 >= noise.min(axis=0) * (1 - 1e-9)).all()
     assert (std**2 - function.std() ** 2 <= noise.max(axis=0) * (1 + 1e-9)).all()
 
 
-def test_how_many_rows_chance_allows_is_said(several):
+def test_verdict_gives_the_coverage_range_allowed_by_chance(several):
     # 95 % of 40 rows, central 95 % of the binomial distribution: 35 to 40 rows
     held = several.held_out
     wide = replace(held, lower=held.y - 1.0, upper=held.y + 1.0)
@@ -145,12 +145,12 @@ def test_how_many_rows_chance_allows_is_said(several):
     assert "100 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
 
 
-def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(several):
+def test_verdict_flags_narrow_intervals_bad_predictions_and_awkward_tables(several):
     held = several.held_out
     narrow = replace(held, lower=held.mean - 1e-6, upper=held.mean + 1e-6)
     sure = [s for s in verdict.verdict(replace(several, held_out=narrow)) if "intervals" in s.text]
     assert sure[0].tone == "bad"
-    assert "surer than it should be" in sure[0].text
+    assert "overconfident" in sure[0].text
     useless = replace(held, mean=np.zeros_like(held.mean) + held.y.mean(axis=0))
     poor = verdict.verdict(replace(several, held_out=useless))[0]
     assert poor.tone == "bad"
@@ -160,10 +160,10 @@ def test_narrow_intervals_bad_predictions_and_awkward_tables_are_called_so(sever
     texts = " ".join(cautions(replace(several, data=odd.iloc[:20])))
     assert "same value in every row: “speed”" in texts
     assert "Only 20 rows" in texts
-    assert "repeat another one" in texts
+    assert "exact duplicates" in texts
 
 
-def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
+def test_verdict_describes_constant_and_unpruned_networks(several):
     table = several.model.optima_
     total = several.model.network_.n_parameters
 
@@ -179,13 +179,13 @@ def test_what_a_constant_optimum_and_an_unpruned_network_are_called(several):
         == f"All {total} parameters were pruned: the prediction is a constant."
     )
     assert f"keeps none of its {total} parameters; {total} were pruned" in sentence([0, 3], total)
-    assert "averages 2 optima" in sentence([0, 3], total)  # of which one is no constant
+    assert "averages 2 optima" in sentence([0, 3], total)  # one of which is not constant
     assert sentence([total], 0).endswith(
         f"keeps {total} of its {total} parameters; none was pruned."
     )
 
 
-def test_a_fold_worse_than_the_mean_is_called_so(several):
+def test_verdict_flags_predictions_worse_than_the_mean(several):
     held = several.held_out
     worse = replace(held, mean=held.mean + 3 * held.y.std(axis=0))
     assert "worse than the mean does" in verdict._goodness(replace(several, held_out=worse), 0).text
@@ -194,16 +194,17 @@ def test_a_fold_worse_than_the_mean_is_called_so(several):
     assert "hardly better than the mean does" in text
 
 
-def test_classes_and_far_errors_are_told(several):
+def test_cautions_flag_class_labels_and_outliers(several):
     held = several.held_out
     far = held.mean.copy()
     far[3, 0] += 6.5 * held.std[3, 0]
-    told = cautions(replace(several, held_out=replace(held, y=far)))
-    (text,) = (t for t in told if "standard deviations" in t)
-    assert text.startswith("1 unseen row lies more than 6 standard deviations from the “y”")
+    texts = cautions(replace(several, held_out=replace(held, y=far)))
+    (text,) = (t for t in texts if "standard deviations" in t)
+    start = "1 unseen row lies more than 6 standard deviations from the predicted “y”: "
+    assert text.startswith(start)
     near = held.mean + 5.9 * held.std
-    told = cautions(replace(several, held_out=replace(held, y=near)))
-    assert not any("standard deviations" in t for t in told)
+    texts = cautions(replace(several, held_out=replace(held, y=near)))
+    assert not any("standard deviations" in t for t in texts)
     classes = several.data.assign(y=(several.data["y"] > 0).astype(float))
     (text,) = (t for t in cautions(replace(several, data=classes)) if "two values" in t)
     assert text.startswith("“y” has only two values")
@@ -216,7 +217,7 @@ def with_run(fitted, **changes):
     return replace(fitted, record=replace(fitted.record, run=replace(run, **changes)))
 
 
-def test_verdict_says_whether_a_sampled_fit_was_verified(several):
+def test_verdict_states_whether_a_sampled_fit_was_verified(several):
     last = lambda **changes: verdict.verdict(with_run(several, **changes))[-1]
     assert "with a reservation" in last().text
     assert last().tone == "plain"
@@ -235,16 +236,16 @@ def test_messages_of_a_run_are_shown_once(several):
 def test_verdict_and_warnings_are_part_of_the_record_and_of_the_page(several):
     assert several.record.verdict == verdict.verdict(several)
     assert several.record.warnings == cautions(several)
-    told = replace(
+    record = replace(
         several.record, verdict=[verdict.Sentence("good", "All is well.")], warnings=["Or is it?"]
     )
-    text = page.render(replace(several, record=told))
+    text = page.render(replace(several, record=record))
     assert '<li class="good">All is well.</li>' in text
     assert "Or is it?" in text
     assert several.record.verdict[0].text.split()[0] not in text[: text.index("Predictions</h2>")]
 
 
-def test_a_fit_is_read_back_as_it_was_written(several, tmp_path):
+def test_fit_folder_round_trips(several, tmp_path):
     fitted = with_run(several, optima=[{"origin": "mixture", "log_evidence": -3.0}])
     fit_folder.save(fitted, tmp_path)
     loaded = fit_folder.load(tmp_path)
@@ -257,14 +258,14 @@ def test_a_fit_is_read_back_as_it_was_written(several, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "said", "rough"),
+    ("step", "change", "rough"),
     [
         (1.0, "changed by up to 10.0 nat in the last ten", True),
         (0.01, "changed by up to 0.1 nat in the last ten", False),
         (0.001, "changed by less than 0.1 nat", False),
     ],
 )
-def test_optima_that_have_not_converged_are_named(several, step, said, rough):
+def test_unconverged_optima_are_reported(several, step, change, rough):
     state = several.model.fitted_state()
     mixture = state.posterior.mixture
     best = replace(mixture.optima[0], converged=False, history=[step * k for k in range(20)])
@@ -272,15 +273,15 @@ def test_optima_that_have_not_converged_are_named(several, step, said, rough):
     changed = replace(state, posterior=replace(state.posterior, mixture=late))
     model = several.model.from_state(several.model.get_params(), changed)
     texts = cautions(replace(several, model=model))
-    (told,) = (text for text in texts if "had not converged" in text)
-    assert f"1 of {len(mixture.optima)} optima had not converged" in told
-    assert said in told
-    assert ("rough" in told) is rough
-    assert "method_options" not in told  # there is no such option on the command line
+    (shown,) = (text for text in texts if "had not converged" in text)
+    assert f"1 of {len(mixture.optima)} optima had not converged" in shown
+    assert change in shown
+    assert ("rough" in shown) is rough
+    assert "method_options" not in shown  # there is no such option on the command line
     assert not any("had not converged" in text for text in cautions(several))
 
 
-def test_a_slow_run_is_reported_unless_a_message_says_so():
+def test_slow_mixing_is_reported_once():
     slow = SamplingSlow(2, 0.3)
     assert fits._slow(SimpleNamespace(reason=slow, messages=()))
     assert fits._slow(SimpleNamespace(reason=SearchEnded("converged", slow), messages=()))
@@ -288,7 +289,7 @@ def test_a_slow_run_is_reported_unless_a_message_says_so():
     assert not fits._slow(SimpleNamespace(reason=SamplingFinished(), messages=()))
 
 
-def test_every_word_is_explained_in_the_report_and_in_the_documentation(report):
+def test_glossary_is_complete_in_report_and_documentation(report):
     text = html.unescape(report.read_text(encoding="utf-8"))
     docs = Path(__file__).parents[2] / "docs" / "reference" / "glossary.md"
     shown = docs.read_text(encoding="utf-8")
@@ -298,8 +299,8 @@ def test_every_word_is_explained_in_the_report_and_in_the_documentation(report):
 
 
 @pytest.mark.parametrize("method", ["standard", "nsbl"])
-def test_fits_by_sampling_have_a_report_of_their_own(several, method):
-    """Draws in place of the Laplace mixture: the page shows γ where it is learned."""
+def test_sampled_fits_have_a_complete_report(several, method):
+    """Draws instead of the Laplace mixture: the page shows γ if it is learned."""
     rng = np.random.default_rng(0)
     state = several.model.fitted_state()
     network = several.model.network_
@@ -322,7 +323,7 @@ def test_fits_by_sampling_have_a_report_of_their_own(several, method):
     text = page.render(judged(replace(several, model=model, held_out=held, record=record)))
     assert ("learns no relevance" in text) is (method == "standard")
     assert ("Line width is the relevance" in text) is (method == "nsbl")
-    assert ("what is pruned stays as all rows chose it" in text) is (method == "nsbl")
+    assert ("pruning is based on all rows" in text) is (method == "nsbl")
     assert "3 draws failed" in text
     assert "steps of the refinement" in text
     assert text.count("leave-one-out: each row predicted") == 1
@@ -330,7 +331,7 @@ def test_fits_by_sampling_have_a_report_of_their_own(several, method):
 
 
 def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(several):
-    """Half of the draws with one neuron's signs flipped: the function, and the summary, stay."""
+    """Flip the signs of one neuron in half of the draws: function and summary do not change."""
     rng = np.random.default_rng(1)
     network = several.model.network_  # 3-2-2
     phi = rng.normal(size=network.n_parameters) + 0.1 * rng.normal(size=(400, 14))
@@ -348,7 +349,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
     for before, after in zip(one.centre_and_spread, both.centre_and_spread):
         np.testing.assert_allclose(after, before)
     np.testing.assert_allclose(one.centre_and_spread[1], 0.1, rtol=0.2)  # as for a Gaussian
-    # Neuron 1 without its way out: its own weights are of no use, whatever their γ.
+    # Neuron 1 disconnected from the output: its weights are useless, whatever their γ.
     gamma = gamma.copy()
     gamma[[names.index("W[2][1,1]"), names.index("W[2][2,1]")]] = 0.0
     cut = DrawsPosterior(network, phi, *rest, gamma)
@@ -357,7 +358,7 @@ def test_mirror_images_of_draws_are_counted_once_and_dead_weights_are_not_kept(s
     assert not one.pruned.any()
 
 
-def test_options_in_warnings_stay_on_one_line_and_all_else_is_escaped():
+def test_options_in_warnings_do_not_wrap_and_other_text_is_escaped():
     text = str(page.with_options(f"{EVIL}: try --hidden 3, or --noise-std"))
     assert text == (
         "&lt;script&gt;alert(1)&lt;/script&gt;: try "
@@ -374,7 +375,7 @@ def test_options_in_warnings_stay_on_one_line_and_all_else_is_escaped():
         (0.01, 0.3, "0.0 ± 0.3 %"),
     ],
 )
-def test_shares_say_how_sure_they_are(value, error, text):
+def test_relevance_shares_show_their_uncertainty(value, error, text):
     assert score_tables._share(value, error) == text
 
 
@@ -399,7 +400,7 @@ def test_scores_have_the_errors_of_means_over_rows(several):
         rows = rng.integers(len(held.y), size=len(held.y))
         rmse.append(np.sqrt(((held.y - held.mean)[rows] ** 2).mean(axis=0)))
         nlpd.append(-held.log_density[rows].mean(axis=0))
-    # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is a little bent
+    # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is slightly nonlinear
     np.testing.assert_allclose(errors["nlpd"], np.std(nlpd, axis=0), rtol=0.05)
     np.testing.assert_allclose(errors["rmse"], np.std(rmse, axis=0), rtol=0.15)
     shown = score_tables.scores_table(several)[0]
@@ -409,7 +410,7 @@ def test_scores_have_the_errors_of_means_over_rows(several):
 
 
 @pytest.mark.parametrize(("n", "bins"), [(40, 5), (70, 8), (1000, 20)])
-def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
+def test_grey_band_contains_each_bar_with_the_stated_probability(n, bins):
     low, high = binom.ppf(figures.BAND, n, 1 / bins)
     inside = binom.pmf(np.arange(low, high + 1), n, 1 / bins).sum()
     assert 0.95 <= inside < 0.985
@@ -417,7 +418,7 @@ def test_the_grey_band_holds_a_bar_with_the_probability_that_is_told(n, bins):
     assert narrower < 0.95
 
 
-def test_a_changed_fit_is_told_apart_from_slow_falls():
+def test_fit_changes_are_distinguished_from_slow_declines():
     rise = np.r_[-500, -600, np.linspace(-50, -10, 20)]  # a random start may fall
     assert figures.falls(rise).tolist() == []
     slow = np.r_[rise, np.linspace(-10, -14, 20)]
@@ -427,7 +428,7 @@ def test_a_changed_fit_is_told_apart_from_slow_falls():
 
 
 def test_log_evidences_of_optima_are_in_the_units_of_the_target(several):
-    """Where y is multiplied by c, log evidences fall by n log c: by 40 log 10 per target here."""
+    """If y is multiplied by c, log evidences fall by n log c: by 40 log 10 per target here."""
     scaled = several.data.copy()
     scaled[several.targets] *= 10.0
     again = fit(scaled, several.features, several.targets, OPTIONS)
@@ -444,7 +445,7 @@ def test_coverage_counts_as_right_within_what_chance_allows():
     assert (low, high) == pytest.approx((0.90, 0.99))
 
 
-def test_the_graph_draws_every_edge_of_a_small_net_and_kept_ones_of_a_large(several, monkeypatch):
+def test_graph_draws_all_edges_of_small_networks_and_kept_edges_of_large_ones(several, monkeypatch):
     graph = network_graph.network_graph(several)
     n = several.model.network_.n_parameters
     assert len(graph["edges"]) == n == 14
@@ -526,14 +527,14 @@ def chromium():
     return browser.require()
 
 
-def test_errors_of_a_page_would_be_seen(chromium, tmp_path):
-    """Negative control: the helper does catch them."""
+def test_page_errors_are_detected(chromium, tmp_path):
+    """Negative control: the helper catches them."""
     path = tmp_path / "broken.html"
     path.write_text("<title>t</title><body><script>nonsense()</script></body>")
     assert "nonsense" in " ".join(browser.visit(path).console)
 
 
-def test_the_console_stays_empty_and_nothing_is_run_from_the_table(chromium, report):
+def test_console_is_empty_and_table_content_is_not_executed(chromium, report):
     seen = browser.visit(report)
     assert seen.console == []
     assert "parameters" in seen.dom
@@ -551,7 +552,7 @@ def test_pointing_at_an_edge_shows_its_parameter(chromium, report):
     assert "log α = " in text
 
 
-def test_the_table_sorts_and_filters(chromium, report, several):
+def test_table_sorts_and_filters(chromium, report, several):
     seen = browser.visit(report, SORT)
     assert seen.console == []
     found = json.loads(seen.title)
@@ -565,16 +566,16 @@ def test_the_table_sorts_and_filters(chromium, report, several):
     assert found["count"] == "2 of 14 parameters"
 
 
-def test_what_scrolls_sideways_says_so_and_nothing_else_does(chromium, report):
+def test_scroll_hint_appears_only_above_wide_content(chromium, report):
     seen = browser.visit(report, HINTS)
     assert seen.console == []
     found = json.loads(seen.title)
     assert found["wide"] < found["narrow"] == found["boxes"] == 4
-    assert found["heights"] == 1  # no cell breaks a number from its unit
+    assert found["heights"] == 1  # no cell separates a number from its unit
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_fits_its_window(chromium, report, width):
+def test_page_fits_its_window(chromium, report, width):
     content, window = browser.widths(report, width)
     assert window == width
     assert content <= width
@@ -587,7 +588,7 @@ def test_text_has_contrast_in_light_and_dark(chromium, report, dark):
     assert ("rgb(22, 24, 28)" in where[0]) is dark
 
 
-def test_it_prints_and_can_be_pictured(chromium, report, tmp_path):
+def test_page_can_be_printed_and_captured(chromium, report, tmp_path):
     printed = browser.pdf(report, tmp_path / "report.pdf").read_bytes()
     assert printed.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 30

@@ -13,7 +13,7 @@ from sbnn.scores import NormalMixture
 
 
 class Mean:
-    """Predicts the mean and standard deviation of what it saw, and remembers it."""
+    """Predicts the mean and standard deviation of its training rows, and remembers them."""
 
     def fit(self, x, y):
         self.seen = set(x["row"])
@@ -40,7 +40,7 @@ def test_every_row_is_predicted_once_by_a_fit_that_did_not_see_it(n_outputs):
     assert "5-fold" in held.how
 
 
-def test_one_fold_of_a_long_table_is_called_held_out():
+def test_single_fold_of_a_long_table_is_labelled_held_out():
     y = np.zeros((50, 1)) + np.arange(50)[:, None]
     held = validation.cross_validate(Mean, pd.DataFrame({"row": range(50)}), y, 5, n_run=1)
     assert len(held.rows) == 10
@@ -74,7 +74,7 @@ def test_leave_one_out_agrees_with_the_closed_form():
     assert held.how.startswith("leave-one-out")
 
 
-def test_leaving_out_is_not_the_same_as_keeping_in():
+def test_leave_one_out_differs_from_in_sample_prediction():
     """Negative control: an outlier is judged more severely when it is left out."""
     rng = np.random.default_rng(2)
     y = np.append(rng.normal(size=9), 4.0)
@@ -99,7 +99,7 @@ def test_two_outputs_are_left_out_together():
     np.testing.assert_allclose(held.mean[:, 0], expected, atol=0.05)
 
 
-def test_scores_are_those_of_their_definitions():
+def test_scores_match_their_definitions():
     y = np.array([[0.0], [1.0], [2.0], [3.0]])
     mean = y + np.array([[0.1], [-0.1], [0.1], [-0.1]])
     lower, upper = mean - 0.05, mean + np.array([[1], [1], [1], [0.2]])
@@ -118,7 +118,7 @@ def test_sampling_is_feasible_for_small_networks_only():
     assert "101 parameters are more than 30" in large["nsbl"]
 
 
-def test_a_constant_target_has_no_r2():
+def test_constant_target_has_no_r2():
     y = np.column_stack([np.arange(4.0), np.ones(4)])
     held = validation.HeldOut("", np.arange(4), y, y + 0.1, y, y, y, y, y, y)
     first, second = held.scores()["r2"]

@@ -18,7 +18,7 @@ from sbnn.sampling.joint import LOG_ALPHA_RANGE, redraw_log_alpha, to_parameters
 from sbnn.sampling.moves.base import prior_log_density
 
 # Three parameters that the likelihood does not couple, so that each marginal is an integral over
-# one dimension: one that the data ask for, one they hardly speak of, and one with a known prior.
+# one dimension: one the data support, one they hardly inform, and one with a known prior.
 MEANS, STDS = np.array([2.0, 0.3, 0.0]), np.array([0.2, 1.0, 0.5])
 
 
@@ -87,7 +87,7 @@ def test_draws_follow_the_hierarchical_posterior():
     assert n_evaluations > 500 * len(phi)
 
 
-def test_the_population_it_starts_from_does_not():
+def test_initial_population_does_not_follow_the_hierarchical_posterior():
     assert np.abs(z_scores(start(2000, 1))).max() > 10
 
 
@@ -107,7 +107,7 @@ def test_log_alpha_follows_its_marginal():
 
 
 @float64
-def test_redrawing_keeps_phi_and_the_range():
+def test_redrawing_log_alpha_keeps_phi_and_range():
     problem = toy()
     joint = np.column_stack([rng(5).normal(size=(500, 3)), rng(6).uniform(-13, 13, (500, 2))])
     new = redraw_log_alpha(rng(7), problem, joint, Hyperprior())
@@ -117,8 +117,8 @@ def test_redrawing_keeps_phi_and_the_range():
     assert ((new[:, 3:] > LOG_ALPHA_RANGE[0]) & (new[:, 3:] < LOG_ALPHA_RANGE[1])).all()
 
 
-def test_information_of_gaussian_draws_is_that_of_the_data():
-    """Draws of N(0, (H + diag α)⁻¹) at an α with αE[φ²] = 1: H comes back."""
+def test_estimated_information_of_gaussian_draws_is_that_of_the_data():
+    """Draws of N(0, (H + diag α)⁻¹) at an α with αE[φ²] = 1 give H."""
     alpha = np.array([0.5, 40.0])
     information = np.array([[9.0, 2.0], [2.0, 1.0]])
     covariance = np.linalg.inv(information + np.diag(alpha))
@@ -129,7 +129,7 @@ def test_information_of_gaussian_draws_is_that_of_the_data():
     assert (np.linalg.eigvalsh(found) > 0).all()
 
 
-def test_a_black_box_gives_the_same_law():
+def test_black_box_gives_the_same_distribution():
     seen: list[np.ndarray] = []
 
     def evaluate(phi):
@@ -139,11 +139,11 @@ def test_a_black_box_gives_the_same_law():
     _, phi, _, _, _ = draws(key=4, evaluate=evaluate)
     assert np.abs(z_scores(phi)).max() < 4
     lows = min(batch[:, 2].min() for batch in seen)
-    assert len(seen) > 500  # it was the black box that was sampled
+    assert len(seen) > 500  # the black box was sampled
     assert lows < -1
 
 
-def test_interrupted_and_continued_is_the_same(tmp_path):
+def test_interrupted_annealing_continues_to_the_same_result(tmp_path):
     whole = draws(n=300)
     folder = Folder(tmp_path, {"a": 1})
     calls = 0

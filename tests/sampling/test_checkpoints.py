@@ -1,4 +1,4 @@
-"""Checkpoints: continued is the same as uninterrupted, and what cannot be continued is refused."""
+"""Checkpoints: continued runs equal uninterrupted ones, and unusable checkpoints raise."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 class Interruption(Exception):
-    """Stands for whatever stops a run."""
+    """Any event that stops a run."""
 
 
 def same(one, other) -> bool:
-    """Bitwise, but for the time taken."""
+    """Bitwise equality, except for the time taken."""
     return dataclasses.replace(one, seconds=0.0).equals(dataclasses.replace(other, seconds=0.0))
 
 
@@ -66,7 +66,7 @@ def stop_after_every_write(monkeypatch):
 
 
 def run_to_the_end(method, kind, folder) -> tuple[sbnn.methods.result.Result, int]:
-    """Call again after every interruption; the result, and how many there were."""
+    """Call again after every interruption; return the result and the number of interruptions."""
     interruptions = 0
     while True:
         try:
@@ -79,7 +79,7 @@ def run_to_the_end(method, kind, folder) -> tuple[sbnn.methods.result.Result, in
     ("method", "kind"),
     [("standard", "plain"), ("standard", "compiled"), ("hierarchical", "plain"), ("nsbl", "plain")],
 )
-def test_a_run_interrupted_after_every_part_equals_an_uninterrupted_one(
+def test_run_interrupted_after_every_part_equals_an_uninterrupted_one(
     method, kind, tmp_path, uninterrupted, stop_after_every_write
 ):
     result, interruptions = run_to_the_end(method, kind, tmp_path / "c")
@@ -92,14 +92,14 @@ def test_a_run_interrupted_after_every_part_equals_an_uninterrupted_one(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["hierarchical", "nsbl"])
-def test_a_compiled_run_interrupted_after_every_part_equals_an_uninterrupted_one(
+def test_compiled_run_interrupted_after_every_part_equals_an_uninterrupted_one(
     method, tmp_path, uninterrupted, stop_after_every_write
 ):
     result, _ = run_to_the_end(method, "compiled", tmp_path / "c")
     assert same(result, uninterrupted(method, "compiled"))
 
 
-def test_a_users_own_interruption_at_every_stage_in_turn_changes_nothing(tmp_path, uninterrupted):
+def test_interrupting_every_stage_in_turn_changes_nothing(tmp_path, uninterrupted):
     n_stages = len(uninterrupted("standard", "compiled").history["stages"])
     assert n_stages >= 3
     for last in range(1, n_stages + 1):
@@ -120,10 +120,8 @@ def test_a_users_own_interruption_at_every_stage_in_turn_changes_nothing(tmp_pat
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_write_cut_off_at_any_moment_leaves_a_usable_checkpoint(
-    step, tmp_path, uninterrupted, monkeypatch
-):
-    """Every single write is stopped, before its data are on disk or before it gets its name."""
+def test_interrupted_write_leaves_a_usable_checkpoint(step, tmp_path, uninterrupted, monkeypatch):
+    """Each write is stopped in turn, before its data are on disk or before the rename."""
     real, calls = getattr(os, step), 0
 
     def cut(*arguments, **options):
@@ -152,7 +150,7 @@ def test_a_write_cut_off_at_any_moment_leaves_a_usable_checkpoint(
 
 
 def start(method, kind, folder, path) -> subprocess.Popen:
-    """A process that has come as far as the call."""
+    """A process that has reached the call."""
     process = subprocess.Popen(
         [sys.executable, str(Path(worker.__file__)), method, kind, str(folder), str(path)],
         stdout=subprocess.PIPE,
@@ -165,11 +163,11 @@ def start(method, kind, folder, path) -> subprocess.Popen:
 
 
 def kill_and_continue(method, kind, folder: Path, n_kills: int, seconds: float) -> list[float]:
-    """Kill so many processes at random moments, then let one finish; return the progress made.
+    """Kill several processes at random moments, then let one finish; return the progress made.
 
-    Half of the moments are anywhere in the call, most of which may go into compiling; the others
+    Half of the moments are anywhere in the call, most of which may be compilation; the others
     follow a state that this process has written. After each kill every file that the checkpoint
-    lists is there and fits its checksum.
+    lists exists and matches its checksum.
     """
     rng = random.Random(f"{SEED} {method} {kind}")
     path, written = folder.parent / "result.nc", []
@@ -213,7 +211,7 @@ def _read(folder: Path, part: str):
 
 
 def reference_run(method, kind, tmp_path) -> tuple[sbnn.methods.result.Result, float]:
-    """An uninterrupted run in a process of its own, and how long its call took."""
+    """An uninterrupted run in a separate process, and the duration of its call."""
     process = start(method, kind, tmp_path / "reference", tmp_path / "reference.nc")
     begin = time.perf_counter()
     _, errors = process.communicate()
@@ -238,7 +236,7 @@ def test_ten_kills_at_random_moments_change_nothing(method, kind, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The function failed")
-def test_the_record_of_failures_survives_a_continuation(tmp_path, stop_after_every_write):
+def test_record_of_failures_survives_a_continuation(tmp_path, stop_after_every_write):
     expected = worker.call("standard", "failing", None)
     assert 0 < expected.n_failed <= expected.n_rejected
     result, interruptions = run_to_the_end("standard", "failing", tmp_path / "c")
@@ -278,7 +276,7 @@ def copy(half, tmp_path):
     return Path(shutil.copytree(half, tmp_path / "copy"))
 
 
-def test_a_finished_call_returns_its_result_without_computing(finished, monkeypatch):
+def test_finished_call_returns_its_result_without_computing(finished, monkeypatch):
     result, folder = finished
     monkeypatch.setattr("sbnn.methods._standard.tmcmc", None)
     again = worker.call("standard", "compiled", folder)
@@ -288,7 +286,7 @@ def test_a_finished_call_returns_its_result_without_computing(finished, monkeypa
     assert sbnn.load(folder / "result.nc").equals(result), "an ordinary result file"
 
 
-def test_a_finished_result_warns_again_of_what_it_warned_of(tmp_path, monkeypatch):
+def test_finished_result_repeats_its_warnings(tmp_path, monkeypatch):
     monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="got stuck"):
         first = worker.call("standard", "compiled", tmp_path / "c")
@@ -298,7 +296,7 @@ def test_a_finished_result_warns_again_of_what_it_warned_of(tmp_path, monkeypatc
     assert again.equals(first)
 
 
-def test_the_time_of_earlier_runs_counts(copy):
+def test_seconds_include_earlier_runs(copy):
     before = _read(copy, "tmcmc")[1]["seconds"]
     begin = time.perf_counter()
     result = worker.call("standard", "compiled", copy)
@@ -340,8 +338,8 @@ def x_cubed(theta):
     return -(float(theta[0]) ** 3)
 
 
-def refused(folder, *texts, **changes):
-    """The call of `half`, changed, is refused with a message that has all the texts."""
+def assert_raises(folder, *texts, **changes):
+    """A changed call of `half` raises an error that contains all the texts."""
     options = {"key": 3, "n_particles": worker.N_PARTICLES, **changes}
     problem = options.pop("problem", None) or worker.problem("compiled")
     method = options.pop("method", sbnn.standard)
@@ -363,11 +361,11 @@ def refused(folder, *texts, **changes):
         ({"method": sbnn.hierarchical}, ('method: "standard" there, "hierarchical" here',)),
     ],
 )
-def test_a_checkpoint_of_other_settings_is_refused(changes, texts, half):
-    refused(half, *texts, **changes)
+def test_checkpoint_of_other_settings_raises(changes, texts, half):
+    assert_raises(half, *texts, **changes)
 
 
-def test_the_same_settings_in_other_words_are_the_same(copy, uninterrupted):
+def test_equivalent_settings_share_a_checkpoint(copy, uninterrupted):
     import jax
 
     result = worker.call(
@@ -376,7 +374,7 @@ def test_the_same_settings_in_other_words_are_the_same(copy, uninterrupted):
     assert np.array_equal(result.phi, uninterrupted("standard", "compiled").phi)
 
 
-def test_a_checkpoint_of_another_hyperprior_is_refused_and_the_default_in_full_is_not(tmp_path):
+def test_checkpoint_of_another_hyperprior_raises_but_explicit_default_continues(tmp_path):
     problem = worker.problem("plain")
     stop = {"key": 0, "n_particles": 50, "checkpoint": tmp_path / "c", "progress": _stop}
     with pytest.raises(Interruption):
@@ -391,19 +389,19 @@ def _stop(stage):
     raise Interruption
 
 
-def test_a_checkpoint_of_other_data_or_another_problem_is_refused(half):
+def test_checkpoint_of_other_data_or_another_problem_raises(half):
     x, y = worker.data()
     make = lambda function=worker.compiled, names=("a", "b"), bound=4.0, data=(x, y): sbnn.Problem(
         function, names, ard=names, bound=bound, data=data
     )
     y_other = y.copy()
     y_other[3] += 1e-12
-    refused(half, "problem.data", problem=make(data=(x, y_other)))
-    refused(half, "problem.bound: 4.0 there, 5.0 here", problem=make(bound=5.0))
-    refused(half, "problem.names", problem=make(names=("a", "c")))
-    refused(half, "problem.function.name", "other_data", problem=make(other_data))
+    assert_raises(half, "problem.data", problem=make(data=(x, y_other)))
+    assert_raises(half, "problem.bound: 4.0 there, 5.0 here", problem=make(bound=5.0))
+    assert_raises(half, "problem.names", problem=make(names=("a", "c")))
+    assert_raises(half, "problem.function.name", "other_data", problem=make(other_data))
     network = sbnn.network_problem(x, y, (2,), noise_std=0.1)
-    refused(half, "problem.sizes: null there, [1, 2, 1] here", problem=network)
+    assert_raises(half, "problem.sizes: null there, [1, 2, 1] here", problem=network)
 
 
 @pytest.mark.parametrize(
@@ -419,7 +417,7 @@ def test_a_checkpoint_of_other_data_or_another_problem_is_refused(half):
         ),
     ],
 )
-def test_a_plain_function_is_known_by_its_code_and_by_what_it_uses(one, other, text, tmp_path):
+def test_function_fingerprint_covers_code_and_everything_it_uses(one, other, text, tmp_path):
     def run(function, progress=False):
         problem = sbnn.Problem(function, ["a"], {"a": sbnn.priors.Normal(0.0, 1.0)}, black_box=True)
         sbnn.standard(problem, 0, 50, checkpoint=tmp_path / "c", progress=progress)
@@ -433,7 +431,7 @@ def test_a_plain_function_is_known_by_its_code_and_by_what_it_uses(one, other, t
         run(other)
 
 
-def test_values_are_told_apart_by_what_they_hold():
+def test_fingerprints_distinguish_values_by_content():
     numbers, others = np.arange(4.0), np.array([0.0, 1.0, 2.0, 3.0 + 1e-12])
     frame, grid = (lambda v: pd.DataFrame({"a": v})), (lambda v: interpolate.interp1d(v, v))
     vectorised = lambda v: np.vectorize(lambda i: v[i])
@@ -463,7 +461,7 @@ class Slotted:
         return 2 * self.k
 
 
-def test_class_attributes_slots_properties_and_attributes_of_functions_count(monkeypatch):
+def test_fingerprint_covers_class_attributes_slots_properties_and_function_attributes(monkeypatch):
     first = value_hash(Slotted(1.0))
     assert first == value_hash(Slotted(1.0))
     assert first != value_hash(Slotted(2.0))
@@ -481,7 +479,7 @@ def test_class_attributes_slots_properties_and_attributes_of_functions_count(mon
     assert value_hash(function) != plain
 
 
-def test_a_global_that_a_function_uses_counts_and_one_that_it_sets_does_not(tmp_path, monkeypatch):
+def test_fingerprint_covers_globals_a_function_reads_but_not_those_it_sets(tmp_path, monkeypatch):
     def run():
         problem = sbnn.Problem(
             with_global, ["a"], {"a": sbnn.priors.Normal(0.0, 1.0)}, black_box=True
@@ -498,65 +496,65 @@ def test_a_global_that_a_function_uses_counts_and_one_that_it_sets_does_not(tmp_
         run()
 
 
-def test_a_checkpoint_of_another_version_is_refused(half, copy, monkeypatch):
+def test_checkpoint_of_another_version_raises(half, copy, monkeypatch):
     monkeypatch.setattr("sbnn.methods.resume.__version__", "9.9")
-    refused(half, 'version: "0', '"9.9" here')
+    assert_raises(half, 'version: "0', '"9.9" here')
     monkeypatch.undo()
     monkeypatch.setattr(files, "FORMAT", 3)
-    refused(half, "has format 2", "reads 3")
+    assert_raises(half, "has format 2", "reads 3")
 
 
 @pytest.mark.parametrize("name", ["call.sbnn", "tmcmc.sbnn"])
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "empty", "missing"])
-def test_a_damaged_checkpoint_is_refused(name, damage, copy):
+def test_damaged_checkpoint_raises(name, damage, copy):
     path = copy / name
     content = path.read_bytes()
     if damage == "missing":
         path.unlink()
-        refused(copy, "is damaged", name, "missing")
+        assert_raises(copy, "is damaged", name, "missing")
         return
     if damage == "flipped":
         for place in (0, 20, 70, len(content) // 2, len(content) - 1):
             changed = bytearray(content)
             changed[place] ^= 1
             path.write_bytes(changed)
-            refused(copy, "is damaged", name)
+            assert_raises(copy, "is damaged", name)
         return
     path.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"")
-    refused(copy, "is damaged", name)
+    assert_raises(copy, "is damaged", name)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_a_damaged_result_is_refused(damage, finished, tmp_path):
+def test_damaged_result_raises(damage, finished, tmp_path):
     folder = Path(shutil.copytree(finished[1], tmp_path / "copy"))
     path = folder / "result.nc"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content) if damage == "flipped" else path.unlink()
-    refused(folder, "is damaged", "result.nc")
+    assert_raises(folder, "is damaged", "result.nc")
 
 
-def test_a_part_of_another_checkpoint_is_refused(copy, tmp_path):
+def test_part_of_another_checkpoint_raises(copy, tmp_path):
     with pytest.raises(Interruption):
         worker.call("standard", "compiled", tmp_path / "c", key=4, progress=_stop)
     shutil.copy(tmp_path / "c" / "tmcmc.sbnn", copy / "tmcmc.sbnn")
-    refused(copy, "is damaged", "tmcmc.sbnn is from another checkpoint")
+    assert_raises(copy, "is damaged", "tmcmc.sbnn is from another checkpoint")
 
 
-def test_a_directory_with_other_files_is_not_used(tmp_path):
+def test_directory_with_other_files_raises(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"holds other files \(thesis\.tex\).*empty one"):
         worker.call("standard", "compiled", tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_files_beside_a_checkpoint_stay(copy):
+def test_unrelated_files_in_a_checkpoint_directory_are_kept(copy):
     (copy / "notes.txt").write_text("mine", encoding="utf-8")
     worker.call("standard", "compiled", copy)
     assert sorted(p.name for p in copy.iterdir()) == ["call.sbnn", "notes.txt", "result.nc"]
 
 
-def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_path, monkeypatch):
+def test_checkpoint_path_that_is_a_file_raises_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("sbnn.methods._standard.tmcmc", None)
     (tmp_path / "c").write_text("a file", encoding="utf-8")
     with pytest.raises(NotADirectoryError, match="must be a directory"):
@@ -566,7 +564,7 @@ def test_a_file_in_the_place_of_the_directory_is_an_error_before_any_work(tmp_pa
     assert (tmp_path / "c").read_text("utf-8") == "a file"
 
 
-def test_a_call_that_was_wrong_leaves_nothing_that_would_stop_the_right_one(tmp_path):
+def test_invalid_call_does_not_block_a_later_valid_one(tmp_path):
     with pytest.raises(ValueError, match="n_particles"):
         worker.call("standard", "compiled", tmp_path / "c", n_particles=3)
     assert not (tmp_path / "c").exists()
@@ -575,7 +573,7 @@ def test_a_call_that_was_wrong_leaves_nothing_that_would_stop_the_right_one(tmp_
 
 
 @pytest.mark.skipif(files.fcntl is None, reason="no locks on this system")
-def test_two_runs_do_not_share_a_checkpoint(tmp_path):
+def test_concurrent_runs_cannot_share_a_checkpoint(tmp_path):
     first = Folder(tmp_path / "c", {})
     with pytest.raises(CheckpointError, match="in use by another run"):
         Folder(tmp_path / "c", {})
@@ -583,7 +581,7 @@ def test_two_runs_do_not_share_a_checkpoint(tmp_path):
     Folder(tmp_path / "c", {}).close()
 
 
-def test_numbers_come_back_as_they_were(tmp_path):
+def test_checkpoint_values_round_trip(tmp_path):
     folder = Folder(tmp_path / "c", {})
     arrays = {
         "phi": np.array([[0.1, -np.inf], [5e-324, np.nan]]),
@@ -602,7 +600,7 @@ def test_numbers_come_back_as_they_were(tmp_path):
     assert NO_CHECKPOINT.part("a").read() is None
 
 
-def test_what_a_killed_process_left_unfinished_is_removed(tmp_path, uninterrupted):
+def test_unfinished_files_of_a_killed_process_are_removed(tmp_path, uninterrupted):
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / ".call.sbnn.1234.unfinished").write_bytes(b"half")

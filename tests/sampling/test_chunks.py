@@ -1,4 +1,4 @@
-"""Chunks of a population: every row once, in order, with random numbers of its own chunk."""
+"""Chunks of a population: every row once, in order, with separate random numbers per chunk."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def one_parameter(**options):
 
 
 @pytest.mark.parametrize("hyperprior", [Hyperprior(), Hyperprior(0.7, 0.3), Hyperprior(2.0, 5.0)])
-def test_the_joint_prior_is_normalised(hyperprior):
+def test_joint_prior_is_normalised(hyperprior):
     with jax.enable_x64(True):
         prior = joint_target(one_parameter(), hyperprior).prior
         z, w = np.polynomial.legendre.leggauss(400)
@@ -74,7 +74,7 @@ def test_phi_is_z_over_root_alpha_where_ard_and_itself_elsewhere():
 
 
 def test_log_alpha_given_phi_is_the_gamma_of_the_conjugate_pair():
-    """α | φ ~ Gamma(s + ½, r + ½ φ²); and (z, log α) lead back to φ."""
+    """α | φ ~ Gamma(s + ½, r + ½ φ²); and (z, log α) maps back to φ."""
     problem = one_parameter()
     hyperprior = Hyperprior(2.0, 1.5)
     phi = np.full((40_000, 1), 0.9)
@@ -87,7 +87,7 @@ def test_log_alpha_given_phi_is_the_gamma_of_the_conjugate_pair():
     np.testing.assert_allclose(back, phi, rtol=1e-12)
 
 
-def test_the_joint_density_is_invariant_under_the_network_s_symmetries():
+def test_joint_density_is_invariant_under_network_symmetries():
     x, y = sbnn.datasets.boxcar(n=10)
     problem = sbnn.network_problem(x, y, (2,), noise_std=0.5)
     with jax.enable_x64(True):
@@ -100,7 +100,7 @@ def test_the_joint_density_is_invariant_under_the_network_s_symmetries():
             np.testing.assert_allclose(one, two, rtol=1e-9)
 
 
-def test_where_hidden_weights_are_not_exchangeable_there_is_no_symmetry():
+def test_joint_symmetry_is_none_if_hidden_weights_are_not_exchangeable():
     x, y = sbnn.datasets.boxcar(n=10)
     known = sbnn.network_problem(x, y, (2,), noise_std=0.5, priors={"W[1][1,1]": Normal()})
     assert joint_symmetry(known) is None
@@ -121,7 +121,7 @@ def by_quadrature(hyperprior: Hyperprior) -> tuple[float, float, float]:
     return float(np.log(joint.sum())), float(posterior @ mean), float(posterior @ lam)
 
 
-def test_a_conjugate_model_has_its_evidence_and_posterior():
+def test_conjugate_model_gives_exact_evidence_and_posterior():
     hyperprior = Hyperprior(0.7, 0.3)
     log_evidence, mean, log_alpha = by_quadrature(hyperprior)
     runs = [
@@ -156,7 +156,7 @@ def test_tmcmc_in_twenty_dimensions_agrees_with_nuts():
     for one, two, what in ((*means, "mean"), (*bands, "band")):
         error = np.sqrt(sum(v.var(axis=0, ddof=1) / len(v) for v in (one, two)))
         assert_within_errors(one.mean(0), two.mean(0), np.maximum(error, 0.01), what)
-    # R-hat over independent runs on quantities that the symmetries leave alone
+    # R-hat over independent runs, for quantities invariant under the symmetries
     for quantity in (both[0], np.stack([r.log_likelihood for r in runs])[..., None]):
         within = quantity.var(axis=1, ddof=1).mean(axis=0)
         between = quantity.mean(axis=1).var(axis=0, ddof=1)

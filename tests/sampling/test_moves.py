@@ -72,7 +72,7 @@ def test_moves_leave_the_tempered_target_invariant(kind):
     )
 
 
-def test_moves_bring_particles_from_elsewhere_to_the_target():
+def test_moves_converge_to_the_target_from_elsewhere():
     """Negative control of the test above: after no moves the same comparison fails."""
     problem, _ = gaussian_problem(2)
     centre, variance, _ = posterior_draws(problem, 1, 0.3)
@@ -88,7 +88,7 @@ def test_moves_bring_particles_from_elsewhere_to_the_target():
 
 
 @pytest.mark.parametrize("scale", [1e-3, 30.0])
-def test_the_scale_is_steered_to_the_target_acceptance(scale):
+def test_scale_adapts_to_target_acceptance(scale):
     problem, _ = gaussian_problem(2)
     _, variance, phi = posterior_draws(problem, 800, 1.0)
     factor = np.sqrt(variance) * np.eye(2)
@@ -99,7 +99,7 @@ def test_the_scale_is_steered_to_the_target_acceptance(scale):
     assert 0.5 < info.scale < 5.0
 
 
-def test_two_factors_serve_two_halves_of_the_ancestors():
+def test_each_half_of_the_ancestors_uses_its_own_factor():
     problem, _ = gaussian_problem(2)
     _, variance, phi = posterior_draws(problem, 200, 1.0)
     factors = np.stack([0.0 * np.eye(2), np.sqrt(variance) * np.eye(2)])
@@ -109,7 +109,7 @@ def test_two_factors_serve_two_halves_of_the_ancestors():
     assert (after.phi[100:] != phi[100:]).any(axis=1).mean() > 0.9
 
 
-def test_the_proposal_noise_is_symmetric_with_unit_variance():
+def test_proposal_noise_is_symmetric_with_unit_variance():
     words = random_words(seed_of(SEED), (2, 20_000))
     noise = np.asarray(symmetric_noise(words, 3)).T
     assert noise.shape == (20_000, 3)
@@ -133,6 +133,6 @@ def test_random_words_differ_between_keys_moves_and_chunks():
     assert words[1] == tuple(random_words(seed_of(1, 0), (5,)))
 
 
-def test_a_constant_log_likelihood_counts_as_decorrelated():
+def test_constant_log_likelihood_counts_as_decorrelated():
     assert _correlation(np.zeros(5), np.arange(5.0)) == 0.0
     assert _correlation(np.arange(5.0), np.arange(5.0)) == pytest.approx(1.0)

@@ -52,7 +52,7 @@ class Uncorrected(Langevin):
 
 
 @pytest.mark.parametrize(("move", "exact"), [(Langevin(), True), (Uncorrected(), False)])
-def test_a_new_move_gives_the_exact_evidence_only_with_its_metropolis_correction(move, exact):
+def test_new_move_gives_exact_evidence_only_with_its_metropolis_correction(move, exact):
     model = lambda theta: jax.scipy.stats.norm.logpdf(MEAN, theta, STD).sum()
     problem = sbnn.Problem(model, ["a", "b"], {name: sbnn.priors.Normal() for name in "ab"})
     result = sbnn.standard(problem, key=0, n_particles=500, move=move)

@@ -1,4 +1,4 @@
-"""Samplers as steps: stepping by hand is the run, and a stored state is the state."""
+"""Samplers as steps: stepping by hand equals the run, and stored states round-trip."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from sbnn.sampling.tempering import (
 )
 
 
-def test_the_next_beta_keeps_half_of_the_effective_sample_size():
+def test_next_beta_keeps_half_of_the_effective_sample_size():
     log_likelihood = 50 * rng(41).normal(size=1000)
     beta = next_beta(log_likelihood, 0.0)
     weights = np.exp(beta * (log_likelihood - log_likelihood.max()))
@@ -25,7 +25,7 @@ def test_the_next_beta_keeps_half_of_the_effective_sample_size():
     assert next_beta(np.zeros(10), 0.0) == 1.0
 
 
-def test_the_next_beta_stays_where_most_particles_are_impossible_and_always_advances_else():
+def test_next_beta_advances_unless_most_particles_have_zero_likelihood():
     impossible = np.r_[np.zeros(40), np.full(60, -np.inf)]
     assert next_beta(impossible, 0.3) == 0.3
     extreme = np.r_[0.0, np.full(99, -1e300)]
@@ -33,7 +33,7 @@ def test_the_next_beta_stays_where_most_particles_are_impossible_and_always_adva
     np.testing.assert_array_equal(temper(impossible, 0.0)[[0, -1]], [0.0, -np.inf])
 
 
-def test_systematic_resampling_keeps_every_share_to_within_one():
+def test_systematic_resampling_rounds_every_share_to_a_neighbouring_integer():
     weights = rng(42).dirichlet(np.ones(200))
     counts = np.bincount(systematic_resample(rng(43), weights), minlength=200)
     assert counts.sum() == 200
@@ -42,7 +42,7 @@ def test_systematic_resampling_keeps_every_share_to_within_one():
     np.testing.assert_array_equal(alone, np.full(5, 3))
 
 
-def test_the_covariance_factor_is_that_of_the_weighted_covariance():
+def test_covariance_factor_reproduces_weighted_covariance():
     generator = rng(45)
     phi, weights = generator.normal(size=(300, 3)), generator.dirichlet(np.ones(300))
     phi = phi * [1.0, 1e-6, 1e4]
@@ -51,14 +51,14 @@ def test_the_covariance_factor_is_that_of_the_weighted_covariance():
     np.testing.assert_allclose(factor @ factor.T, expected, rtol=1e-8)
 
 
-def test_the_covariance_factor_survives_constant_and_repeated_coordinates():
+def test_covariance_factor_handles_constant_and_repeated_coordinates():
     phi = rng(46).normal(size=(100, 1)) * np.array([[1.0, 1.0, 0.0]])
     factor = covariance_factor(phi, np.full(100, 0.01))
     assert np.isfinite(factor).all()
     assert (np.diag(factor) > 0).all()
 
 
-def test_each_half_moves_by_the_covariance_of_the_other():
+def test_each_half_uses_the_covariance_of_the_other():
     phi = np.vstack([rng(47).normal(size=(100, 2)), 5 * rng(48).normal(size=(100, 2))])
     weights = np.full(200, 1 / 200)
     factors = split_factors(phi, weights)

@@ -1,4 +1,4 @@
-"""Transitional MCMC against closed forms, with controls that show that the checks can fail."""
+"""Transitional MCMC against closed forms, with negative controls."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_log_evidence_is_exact_and_its_error_honest_over_twenty_keys(d):
     assert_honest_errors(z)
 
 
-def test_a_naive_sampler_fails_the_gaussian_check(monkeypatch):
-    """Negative control: a fixed scale and one move per stage are seen by the check above."""
+def test_naive_sampler_fails_the_gaussian_check(monkeypatch):
+    """Negative control: the check above detects a fixed scale and one move per stage."""
     monkeypatch.setattr(tmcmc, "mutate", naive_mutate)
     z = evidence_z(10, 4, 500)
     with pytest.raises(AssertionError, match="standard"):
@@ -100,11 +100,11 @@ def test_two_distant_modes_keep_their_masses():
     assert_mean_within_errors(left, 0.3, "mass of the lighter mode")
     for run in runs:  # ∫ likelihood = 1 up to 1e-14; the prior's density is 1/30²
         assert_within_errors(run.log_evidence, -2 * np.log(30), run.log_evidence_error)
-    with pytest.raises(AssertionError):  # the check tells 0.3 from equal masses
+    with pytest.raises(AssertionError):  # the check distinguishes 0.3 from equal masses
         assert_mean_within_errors(left, 0.5)
 
 
-# Rival straight lines with a conjugate prior.
+# Competing straight lines with a conjugate prior.
 
 
 def check_rivals(first, second, n_particles):
@@ -118,11 +118,11 @@ def check_rivals(first, second, n_particles):
     assert_within_errors(
         found[1] - found[0], exact[1] - exact[0], np.hypot(*errors), "log Bayes factor"
     )
-    with pytest.raises(AssertionError):  # the rivals are further apart than the errors
+    with pytest.raises(AssertionError):  # the evidences differ by more than the errors
         assert_within_errors(found[0], exact[1], errors[0])
 
 
-def test_rival_lines_have_their_closed_form_evidence_and_bayes_factor():
+def test_competing_lines_have_closed_form_evidence_and_bayes_factor():
     generator = rng(40)
     x = generator.uniform(-1, 1, size=30)
     z = x + 0.3 * generator.normal(size=30)
@@ -146,7 +146,7 @@ def test_radiata_pine_has_its_published_evidence_and_bayes_factor():
 
 
 def truncated(theta):
-    """N(θ | ½, 0.05²) on |θ − ½| < 0.15, impossible elsewhere: 9 % of the unit square is left."""
+    """N(θ | ½, 0.05²) on |θ − ½| < 0.15, zero elsewhere: the support is 9 % of the unit square."""
     value = jax.scipy.stats.norm.logpdf(theta, 0.5, 0.05).sum()
     return jnp.where(jnp.all(jnp.abs(theta - 0.5) < 0.15), value, -jnp.inf)
 
@@ -155,7 +155,7 @@ UNIT = {"a": Uniform(0, 1), "b": Uniform(0, 1)}
 
 
 @pytest.mark.parametrize("move", ["random_walk", "hmc"])
-def test_evidence_is_exact_where_most_of_the_prior_is_impossible(move):
+def test_evidence_is_exact_if_most_of_the_prior_has_zero_likelihood(move):
     problem = sbnn.Problem(truncated, ["a", "b"], UNIT)
     exact = 2 * np.log(2 * stats.norm.cdf(3) - 1)
     runs = [sbnn.standard(problem, key=k, n_particles=1000, move=move) for k in keys(4)]
@@ -167,7 +167,7 @@ def test_evidence_is_exact_where_most_of_the_prior_is_impossible(move):
 
 
 @pytest.mark.parametrize("move", ["random_walk", "hmc"])
-def test_points_without_a_likelihood_are_rejected_counted_and_reported(move):
+def test_points_without_likelihood_are_rejected_counted_and_reported(move):
     def log_likelihood(theta):
         value = -0.5 * jnp.sum(theta**2) / 0.3**2
         return jnp.where(theta[0] > 0.5, jnp.nan, jnp.where(theta[1] > 0.5, -jnp.inf, value))
@@ -176,14 +176,14 @@ def test_points_without_a_likelihood_are_rejected_counted_and_reported(move):
     run = sbnn.standard(problem, key=keys(1)[0], n_particles=500, move=move)
     assert (run.phi <= 0.5).all()
     assert np.isfinite(run.log_likelihood).all()
-    # 7/16 of the prior has no likelihood; some of the later proposals end there, too.
+    # 7/16 of the prior has no likelihood; some later proposals end there, too.
     assert run.n_rejected > 300
     assert run.messages[0] == PointsRejected(run.n_rejected, run.n_evaluations)
     inside = 0.3 * np.sqrt(2 * np.pi) * (stats.norm.cdf(0.5 / 0.3) - stats.norm.cdf(-1 / 0.3))
     assert_within_errors(run.log_evidence, 2 * np.log(inside / 2), run.log_evidence_error)
 
 
-def test_a_healthy_likelihood_has_nothing_to_report():
+def test_finite_likelihood_gives_no_messages():
     run = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
     assert run.n_rejected == 0
     assert run.messages == ()
@@ -198,7 +198,7 @@ def numpy_log_likelihood(theta, data):
     return float(stats.norm.logpdf(np.asarray(theta), mean, std).sum())
 
 
-def test_a_black_box_has_the_closed_form_evidence():
+def test_black_box_has_closed_form_evidence():
     jax_problem, exact = gaussian_problem(2)
 
     def fast(theta, data):
@@ -225,7 +225,7 @@ def test_hamiltonian_moves_agree_with_the_random_walk():
     assert_within_errors(hmc.log_evidence - walk.log_evidence, 0.0, error)
 
 
-def test_hamiltonian_moves_are_refused_for_a_black_box_before_it_runs():
+def test_hmc_raises_for_a_black_box_before_it_runs():
     def never(theta):
         raise RuntimeError("was run")
 
@@ -265,12 +265,12 @@ def answer_with_devices(n):
     return words
 
 
-def test_the_answer_is_bitwise_the_same_on_one_and_on_two_devices():
+def test_result_is_bitwise_the_same_on_one_and_two_devices():
     here = answer() if len(jax.devices()) == 1 else answer_with_devices(1)
     assert here == answer_with_devices(2)
 
 
-def test_the_same_key_gives_the_same_answer_bitwise_and_another_key_another():
+def test_same_key_gives_the_same_bits_and_another_key_does_not():
     problem, _ = gaussian_problem(2)
     first, again, other = (sbnn.standard(problem, key=k, n_particles=500) for k in (1, 1, 2))
 
@@ -284,7 +284,7 @@ def test_the_same_key_gives_the_same_answer_bitwise_and_another_key_another():
     assert first.key == same.key
 
 
-def test_other_data_of_the_same_shape_do_not_compile_again():
+def test_new_data_of_the_same_shape_do_not_recompile():
     def problem(shift):
         data = (np.linspace(-1, 1, 2) + shift, np.float64(0.1))
         return sbnn.Problem(
@@ -295,14 +295,14 @@ def test_other_data_of_the_same_shape_do_not_compile_again():
     before = random_walk._walk_block._cache_size(), chunks._evaluate_chunk._cache_size()
     sbnn.standard(problem(0.5), key=1, n_particles=500)
     assert (random_walk._walk_block._cache_size(), chunks._evaluate_chunk._cache_size()) == before
-    sbnn.standard(problem(0.5), key=1, n_particles=300)  # other shapes do: the count can grow
+    sbnn.standard(problem(0.5), key=1, n_particles=300)  # other shapes do recompile
     assert random_walk._walk_block._cache_size() > before[0]
 
 
 # The record of a run.
 
 
-def test_the_record_tells_how_the_run_went():
+def test_result_records_stages_and_acceptance():
     seen = []
     problem, _ = gaussian_problem(2)
     run = sbnn.standard(problem, key=keys(1)[0], n_particles=500, progress=seen.append)
@@ -318,14 +318,14 @@ def test_the_record_tells_how_the_run_went():
     assert run.reason == SamplingFinished()
 
 
-def test_moves_that_hit_their_cap_are_said_aloud():
+def test_hitting_the_move_cap_is_reported():
     problem, _ = gaussian_problem(10)
     run = sbnn.standard(problem, key=keys(1)[0], n_particles=500, max_moves=10)
     assert not run.converged
     assert isinstance(run.reason, SamplingSlow)
 
 
-def test_a_run_that_runs_out_of_stages_is_not_converged():
+def test_run_that_exhausts_its_stages_is_not_converged():
     run = tmcmc.tmcmc(gaussian_problem(10)[0].target(), 0, n_particles=500, max_stages=3)
     assert not run.converged
     assert "after 3 stages" in run.reason
@@ -344,7 +344,7 @@ def test_a_run_that_runs_out_of_stages_is_not_converged():
         ({"max_moves": 0}, "`max_moves` must be at least 1"),
     ],
 )
-def test_impossible_settings_are_refused_before_anything_runs(options, message):
+def test_invalid_settings_raise_before_anything_runs(options, message):
     problem, _ = gaussian_problem(2)
     with pytest.raises(ValueError, match=message):
         sbnn.standard(problem, **options)

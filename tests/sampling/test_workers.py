@@ -1,4 +1,4 @@
-"""Executors: the same numbers wherever a black box runs, whatever dies on the way."""
+"""Executors: the same numbers wherever a black box runs, even if workers die."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from sbnn.sampling.workers import EvaluationError
 N = 50
 MAIN = os.getpid()
 RUN = {"key": 3, "n_particles": N, "max_moves": 20}
-# Functions of this module travel as they are: the workers need not import it, nor what it imports.
+# Functions of this module are pickled by value: workers import neither it nor its imports.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def log_likelihood(theta):
-    """A correlated pair with a bend; written so that its last bits depend on the whole of θ."""
+    """A curved, correlated density; its last bits depend on all of θ."""
     bend = theta[1] - np.sin(theta[0])
     return float(-0.5 * ((theta[0] - 0.4) ** 2 / 0.09 + bend**2 / 0.04))
 
@@ -62,7 +62,7 @@ def assert_same(result, expected):
 
 @pytest.fixture(scope="module")
 def client():
-    """Two worker processes. A task is given back at the first death, not the fourth."""
+    """Two worker processes. A task is returned after the first death, not the fourth."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
@@ -83,10 +83,10 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# Where it runs.
+# Where the function runs.
 
 
-def test_the_numbers_are_those_of_a_serial_run_bit_by_bit(executor):
+def test_workers_give_the_bits_of_a_serial_run(executor):
     assert_same(sbnn.standard(problem_of(log_likelihood), executor=executor, **RUN), reference()[0])
 
 
@@ -103,7 +103,7 @@ def only_in_workers(theta):
     return log_likelihood(theta)
 
 
-def test_a_hierarchical_run_evaluates_in_the_workers_and_gives_the_serial_numbers():
+def test_hierarchical_evaluates_in_workers_and_gives_the_serial_numbers():
     options = {"key": 5, "n_particles": N, "max_moves": 20}
     found = sbnn.hierarchical(
         problem_of(only_in_workers, ["b"]), executor=2, on_failure="raise", **options
@@ -111,14 +111,14 @@ def test_a_hierarchical_run_evaluates_in_the_workers_and_gives_the_serial_number
     assert_same(found, sbnn.hierarchical(problem_of(log_likelihood, ["b"]), **options))
 
 
-def test_nothing_runs_in_this_process_when_there_are_workers():
+def test_function_does_not_run_in_this_process_when_there_are_workers():
     """Negative control: serially the same function fails."""
     with pytest.raises(EvaluationError, match="called in the process of the tests"):
         sbnn.standard(problem_of(only_in_workers), on_failure="raise", **RUN)
 
 
 @pytest.mark.slow
-def test_nsbl_evaluates_in_the_workers_and_gives_the_serial_numbers(client):
+def test_nsbl_evaluates_in_workers_and_gives_the_serial_numbers(client):
     options = {"key": 1, "n_particles": 100, "n_starts": 2}
     expected = sbnn.nsbl(problem_of(log_likelihood, ["b"]), **options)
     for where in (2, client):
@@ -129,8 +129,8 @@ def test_nsbl_evaluates_in_the_workers_and_gives_the_serial_numbers(client):
         np.testing.assert_array_equal(found.log_alpha, expected.log_alpha)
 
 
-def test_functions_with_jax_inside_keep_their_precision_in_workers():
-    """Also where JAX is first loaded by the function itself, in the middle of an evaluation."""
+def test_functions_using_jax_keep_double_precision_in_workers():
+    """Also if the function itself first loads JAX, during an evaluation."""
 
     def loads_jax(theta):
         import jax.numpy as jnp
@@ -144,7 +144,7 @@ def test_functions_with_jax_inside_keep_their_precision_in_workers():
     np.testing.assert_allclose(problem.log_likelihood(theta), -(theta**2).sum(axis=1), rtol=1e-14)
 
 
-def test_workers_do_not_load_jax_for_a_model_that_does_not():
+def test_workers_do_not_load_jax_unless_the_model_does():
     """It would cost each of them a second and 150 MB."""
 
     def model(theta):
@@ -158,7 +158,7 @@ def test_workers_do_not_load_jax_for_a_model_that_does_not():
     assert problem.log_likelihood(np.zeros(1)) == pytest.approx(-np.log(2 * np.pi) - 0.5)
 
 
-def test_a_function_that_changes_its_argument_does_no_harm():
+def test_function_that_modifies_its_argument_does_no_harm():
     def careless(theta):
         value = log_likelihood(theta)
         theta[:] = np.nan
@@ -170,7 +170,7 @@ def test_a_function_that_changes_its_argument_does_no_harm():
 # Batches.
 
 
-def test_short_evaluations_travel_together_and_long_ones_spread_evenly():
+def test_short_evaluations_are_batched_and_long_ones_spread_evenly():
     assert n_tasks(2000, 10e-6, 2) == 2
     assert n_tasks(100, 10e-6, 2) == 1
     assert n_tasks(100, 0.05, 2) == 50
@@ -183,7 +183,7 @@ def test_short_evaluations_travel_together_and_long_ones_spread_evenly():
         assert n * seconds / tasks > 0.5 * TASK_SECONDS
 
 
-def test_a_fast_function_is_never_sent_singly():
+def test_fast_evaluations_are_never_sent_singly():
     with Evaluator(problem_of(log_likelihood), 2) as evaluate:
         for seed in range(5):
             evaluate(np.random.default_rng(seed).normal(size=(1000, 2)))
@@ -195,7 +195,7 @@ def test_a_fast_function_is_never_sent_singly():
 
 
 def dies_once(flag: Path):
-    """Kills its process at its first call anywhere, and is well from then on."""
+    """Kills its process at the first call anywhere, and works from then on."""
 
     def function(theta):
         try:
@@ -207,7 +207,7 @@ def dies_once(flag: Path):
     return function
 
 
-def test_a_worker_killed_in_the_middle_of_an_evaluation_costs_nothing(executor, tmp_path):
+def test_worker_killed_during_an_evaluation_loses_nothing(executor, tmp_path):
     result = sbnn.standard(
         problem_of(dies_once(tmp_path / "flag")), executor=executor, on_failure="raise", **RUN
     )
@@ -216,7 +216,7 @@ def test_a_worker_killed_in_the_middle_of_an_evaluation_costs_nothing(executor, 
     assert result.n_failed == 0
 
 
-def test_a_worker_killed_from_outside_costs_nothing(executor, tmp_path):
+def test_worker_killed_from_outside_loses_nothing(executor, tmp_path):
     def signs_in(theta):
         (tmp_path / str(os.getpid())).touch()
         time.sleep(2e-4)
@@ -242,7 +242,7 @@ def test_a_worker_killed_from_outside_costs_nothing(executor, tmp_path):
 
 
 def test_points_that_always_kill_their_worker_are_rejected_and_the_run_completes(executor):
-    """One of the prior draws is deadly; the answer is that of a likelihood of zero there."""
+    """One of the prior draws kills its worker; the result equals zero likelihood there."""
     deadly = reference()[1][30]
 
     def kills(theta):
@@ -263,7 +263,7 @@ def test_points_that_always_kill_their_worker_are_rejected_and_the_run_completes
     assert "worker process died" in result.failures["error"][0]
 
 
-def test_a_death_can_stop_the_run_too():
+def test_worker_death_stops_the_run_with_on_failure_raise():
     deadly = np.array([0.25, -1.0])
 
     def kills(theta):
@@ -308,7 +308,7 @@ def test_failures_are_rejected_counted_and_kept(where, tmp_path):
     assert again.failures["error"].str.startswith("FloatingPointError: the solver diverged").all()
 
 
-def test_a_result_without_failures_has_an_empty_table_of_them():
+def test_result_without_failures_has_an_empty_table():
     result = reference()[0]
     assert result.n_failed == 0
     assert list(result.failures.columns) == ["a", "b", "error"]
@@ -316,7 +316,7 @@ def test_a_result_without_failures_has_an_empty_table_of_them():
 
 
 @pytest.mark.parametrize(("policy", "n_failed"), [("retry", 0), ("reject", 40)])
-def test_what_fails_once_is_well_after_a_retry_and_lost_without(policy, n_failed, tmp_path):
+def test_retry_recovers_points_that_fail_once(policy, n_failed, tmp_path):
     def fails_first(theta):
         flag = tmp_path / theta.tobytes().hex()
         if theta[0] > 0 and not flag.exists():
@@ -336,13 +336,13 @@ def test_what_fails_once_is_well_after_a_retry_and_lost_without(policy, n_failed
 
 
 @pytest.mark.parametrize("where", [None, 2])
-def test_raising_stops_at_the_first_failure_and_names_the_point(where):
+def test_on_failure_raise_stops_at_the_first_failure_and_names_the_point(where):
     with pytest.raises(EvaluationError, match=r"a = 1\.\d+, b = .*FloatingPointError: the solver"):
         sbnn.standard(problem_of(diverges), executor=where, on_failure="raise", **RUN)
 
 
 @pytest.mark.parametrize("where", [None, 2])
-def test_a_function_that_fails_everywhere_stops_the_run_early_with_its_error(where, tmp_path):
+def test_function_that_always_fails_stops_the_run_early_with_its_error(where, tmp_path):
     def broken(theta):
         with (tmp_path / "calls").open("a") as file:
             file.write(".")
@@ -350,10 +350,10 @@ def test_a_function_that_fails_everywhere_stops_the_run_early_with_its_error(whe
 
     with pytest.raises(ValueError, match=r"each of the first 20 .*KeyError: 'no such column'"):
         sbnn.standard(problem_of(broken), executor=where, **{**RUN, "n_particles": 1000})
-    assert (tmp_path / "calls").stat().st_size == 40  # each of them tried twice
+    assert (tmp_path / "calls").stat().st_size == 40  # each tried twice
 
 
-def test_a_program_that_exits_is_a_failure_of_that_point():
+def test_function_that_exits_counts_as_a_failure_of_that_point():
     def leaves(theta):
         return exit(3) if theta[0] > 1.0 else log_likelihood(theta)
 
@@ -364,10 +364,10 @@ def test_a_program_that_exits_is_a_failure_of_that_point():
     assert "SystemExit: 3" in evaluate.failures[0].error
 
 
-# Refusals.
+# Errors.
 
 
-def test_what_cannot_be_an_executor_is_refused_with_a_remedy():
+def test_invalid_executor_raises_with_a_remedy():
     for bad in ("threads", 0, -1, 1.5, True):
         with pytest.raises((TypeError, ValueError), match="`executor` must be"):
             sbnn.standard(problem_of(log_likelihood), executor=bad, **RUN)
@@ -375,13 +375,13 @@ def test_what_cannot_be_an_executor_is_refused_with_a_remedy():
         sbnn.standard(problem_of(log_likelihood), on_failure="ignore", **RUN)
 
 
-def test_a_compiled_problem_needs_no_executor_and_says_so():
+def test_executor_raises_for_a_compiled_problem():
     problem = sbnn.Problem(lambda t: -jnp.sum(t**2), ["a"], {"a": Normal()})
     with pytest.raises(ValueError, match=r"compiled by JAX.*black_box=True"):
         sbnn.standard(problem, executor=2, **RUN)
 
 
-def test_a_function_that_cannot_be_sent_says_so():
+def test_function_that_cannot_be_pickled_raises():
     lock = threading.Lock()
 
     def locked(theta):
@@ -392,7 +392,7 @@ def test_a_function_that_cannot_be_sent_says_so():
         sbnn.standard(problem_of(locked), executor=2, **RUN)
 
 
-def test_what_needs_gradients_says_so():
+def test_methods_that_need_gradients_raise_for_a_black_box():
     problem = problem_of(log_likelihood, ["b"])
     result = sbnn.standard(problem, **RUN)
     for call in (

@@ -29,13 +29,13 @@ def small_settings():
 @pytest.fixture(scope="module")
 def study_folder(tmp_path_factory, small_settings):
     out = tmp_path_factory.mktemp("study")
-    said: list[str] = []
-    study = runs.run(out, seed=0, say=said.append)
+    lines: list[str] = []
+    study = runs.run(out, seed=0, say=lines.append)
     report, claims = write_report(study, out)
-    return out, study, report, claims, said
+    return out, study, report, claims, lines
 
 
-def test_every_figure_and_table_of_the_study_is_written(study_folder):
+def test_all_figures_and_tables_of_the_study_are_written(study_folder):
     out, *_ = study_folder
     names = {path.stem for path in (out / "figures").glob("*.png")}
     assert {name[:5] for name in names} == {f"fig{number:02d}" for number in range(1, 19)}
@@ -46,7 +46,7 @@ def test_every_figure_and_table_of_the_study_is_written(study_folder):
     assert not list(out.rglob("*.part"))
 
 
-def test_the_report_opens_from_disk_without_errors_and_its_navigation_works(study_folder):
+def test_report_opens_from_disk_without_errors_and_navigation_works(study_folder):
     *_, report, _, _ = study_folder
     text = report.read_text("utf-8")
     assert not re.search(r'(src|href)="https?:', text), "the report needs no network"
@@ -68,15 +68,15 @@ def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_p
     shutil.copytree(out, copy)
     (copy / "results" / "laplace.nc").unlink()
     (copy / "results" / "standard.nc").write_bytes(b"half written")
-    said: list[str] = []
-    again = runs.run(copy, seed=0, say=said.append)
-    running = [line.split()[1] for line in said if "running" in line]
+    lines: list[str] = []
+    again = runs.run(copy, seed=0, say=lines.append)
+    running = [line.split()[1] for line in lines if "running" in line]
     assert running == ["standard:", "laplace:"]
     assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_an_interrupted_part_continues_or_starts_over_where_it_cannot(
+def test_interrupted_part_continues_or_else_starts_over(
     study_folder, tmp_path, monkeypatch, damaged
 ):
     out, study, *_ = study_folder
@@ -97,18 +97,18 @@ def test_an_interrupted_part_continues_or_starts_over_where_it_cannot(
         runs.run(copy, seed=0, say=lambda text: None)
     if damaged:
         (copy / "results" / "standard.checkpoint" / "tmcmc.sbnn").write_bytes(b"half written")
-    said: list[str] = []
-    again = runs.run(copy, seed=0, say=said.append)
+    lines: list[str] = []
+    again = runs.run(copy, seed=0, say=lines.append)
     stages = len(study.results["standard"].history["stages"])
     assert len(writes) == (3 + stages if damaged else stages)
-    assert damaged == any("Starting over" in line for line in said)
+    assert damaged == any("Starting over" in line for line in lines)
     assert np.array_equal(again.results["standard"].phi, study.results["standard"].phi)
     assert not list(copy.rglob("*.checkpoint"))
 
 
-def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
+def test_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
-    # Recomputed from the stored results alone; that a key gives one answer is tested per method.
+    # Recomputed from the stored results; other tests check that a key fixes the results.
     again = runs.run(out, seed=0, say=lambda text: None)
     write_tables(again, tmp_path, judged_claims.table(judged_claims.judge(again)))
     for path in sorted((out / "tables").iterdir()):
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_byte_identical_tables(study_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_study_run_twice_gives_byte_identical_tables(study_folder, tmp_path):
+def test_study_run_twice_gives_byte_identical_tables(study_folder, tmp_path):
     out, *_ = study_folder
     again = runs.run(tmp_path, seed=0, say=lambda text: None)
     write_tables(again, tmp_path, judged_claims.table(judged_claims.judge(again)))
@@ -143,7 +143,7 @@ def test_claims_are_judged_by_the_numbers_and_can_fail(study_folder):
     assert not next(c for c in judged if "One output weight" in c.claim).holds
 
 
-def test_another_seed_starts_over(small_settings, tmp_path):
+def test_changing_the_seed_starts_over(small_settings, tmp_path):
     folder = tmp_path / "results"
     folder.mkdir(parents=True)
     (folder / "standard.nc").write_bytes(b"of another seed")

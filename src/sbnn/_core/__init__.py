@@ -1,4 +1,4 @@
 """Shared by all rooms: numbers as text, random keys, 64-bit JAX, atomic files, extras.
 
-Imports nothing else of sbnn.
+Imports nothing else from sbnn.
 """

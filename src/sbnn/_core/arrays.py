@@ -1,4 +1,4 @@
-"""One code for NumPy and JAX arrays."""
+"""Shared code for NumPy and JAX arrays."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[Path]:
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename == str(temporary):  # a name the user does not know
+        if error.filename == str(temporary):  # the temporary name would confuse the user
             error.filename = str(path)
         raise
     finally:
@@ -36,13 +36,25 @@ def whole_file(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Write a file atomically in UTF-8, with unchanged line ends."""
+    """Write a file atomically in UTF-8, with unchanged line endings.
+
+    Parameters
+    ----------
+    path : path
+    text : str
+    """
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
-    """Write a file atomically."""
+    """Write a file atomically.
+
+    Parameters
+    ----------
+    path : path
+    data : bytes
+    """
     with whole_file(path) as temporary:
         temporary.write_bytes(data)
 

@@ -1,4 +1,4 @@
-"""Optional dependencies: one line that says which extra to install when one is missing."""
+"""Optional dependencies: if one is missing, the error says which extra to install."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 class MissingExtraError(ImportError):
-    """A package of an extra is not installed; the text says which extra to install."""
+    """A package of an extra is not installed; the message says which extra to install."""
 
 
 def require(extra: str, what: str, *modules: str) -> None:
@@ -17,7 +17,7 @@ def require(extra: str, what: str, *modules: str) -> None:
     extra : str
         The extra of sbnn that installs the modules.
     what : str
-        What needs them, as the beginning of a sentence in the singular.
+        What needs them, as the singular subject of a sentence.
     *modules : str
         Top-level names.
 

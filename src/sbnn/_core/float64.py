@@ -1,4 +1,4 @@
-"""The boundary to JAX: 64-bit arrays inside, whatever the caller's own setting is."""
+"""64-bit JAX arrays inside the package, whatever the caller's setting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def float64(function: F) -> F:
-    """Run a public function with 64-bit JAX arrays, whatever the caller's own setting is."""
+    """Run a public function with 64-bit JAX arrays, whatever the caller's setting."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from sbnn._core.text import plural
 
-# Points of zero likelihood are normal while they are few: the priors are wide.
+# A few points of zero likelihood are normal: the priors are wide.
 FEW_REJECTED = 0.01
 _REMEDY = (
     "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
@@ -32,8 +32,7 @@ class Message:
     code : str
         Identifies the kind of message, in files and in code.
     warns : {"ConvergenceWarning", "RuntimeWarning"} or None
-        The category of the warning that Python users get; None: the message is only part of the
-        result.
+        Category of the warning issued in Python; None if the message is only part of the result.
     """
 
     code: ClassVar[str]
@@ -47,7 +46,7 @@ class Message:
         raise NotImplementedError
 
     def for_command_line(self) -> str | None:
-        """The wording for the command line; None where its user need not know."""
+        """The wording for the command line; None if it is not shown there."""
         return str(self)
 
     @property
@@ -57,7 +56,7 @@ class Message:
             return None
         if self.warns == "RuntimeWarning":
             return RuntimeWarning
-        from sklearn.exceptions import ConvergenceWarning  # half a second, rarely needed
+        from sklearn.exceptions import ConvergenceWarning  # takes half a second, rarely needed
 
         return ConvergenceWarning
 
@@ -89,7 +88,14 @@ def for_command_line(messages: Iterable[Message]) -> list[str]:
 
 
 def warn(messages: Iterable[Message], stacklevel: int = 2) -> None:
-    """Issue the messages that are warnings; `caught` gets them back."""
+    """Issue the messages that are warnings; `caught` gets them back.
+
+    Parameters
+    ----------
+    messages : iterable of Message
+    stacklevel : int
+        As for `warnings.warn`, seen from the caller.
+    """
     for message in messages:
         if message.category is not None:
             warnings.warn(message.category(message), stacklevel=stacklevel + 1)
@@ -147,7 +153,7 @@ class SamplingSlow(Message, code="sampling_slow"):
 
 @dataclass(frozen=True)
 class SamplingStopped(Message, code="sampling_stopped"):
-    """TMCMC used up its stages before it reached β = 1."""
+    """TMCMC ran out of stages before it reached β = 1."""
 
     beta: float
     n_stages: int
@@ -157,7 +163,7 @@ class SamplingStopped(Message, code="sampling_stopped"):
 
     def for_command_line(self) -> str:
         return (
-            f"sampling stopped after {plural(self.n_stages, 'stage')}, before the data had their "
+            f"sampling stopped after {plural(self.n_stages, 'stage')}, before the data had "
             f"full weight ({self.beta:.3g} of 1)"
         )
 
@@ -240,14 +246,14 @@ class FirstRunStuck(Message, code="first_run_stuck"):
 
     def __str__(self) -> str:
         return (
-            f"The first run got stuck: it {self.outcome}. Later runs verify what it proposes, but "
+            f"The first run got stuck: it {self.outcome}. Later runs verify its proposals, but "
             "an optimum may have been missed. Try another key, or raise `n_particles`."
         )
 
     def for_command_line(self) -> str:
         return (
-            f"The first run got stuck: {self.outcome.for_command_line()}. Later runs verify what "
-            f"it proposes, but an optimum may have been missed. {_REMEDY}."
+            f"The first run got stuck: {self.outcome.for_command_line()}. Later runs verify its "
+            f"proposals, but an optimum may have been missed. {_REMEDY}."
         )
 
 
@@ -271,7 +277,7 @@ class NotVerified(Message, code="not_verified"):
     def for_command_line(self) -> str:
         return (
             f"Not verified: the estimated and the exact log evidence differ by more than "
-            f"{self.tolerance} nat. {_REMEDY}; or do not rely on what was pruned."
+            f"{self.tolerance} nat. {_REMEDY}; or do not rely on the pruning."
         )
 
 
@@ -330,7 +336,7 @@ class FreeDirections(Message, code="free_directions"):
 
 @dataclass(frozen=True)
 class OptimaNotConverged(Message, code="optima_not_converged"):
-    """Some optima of a Laplace mixture used up their iterations."""
+    """Some optima of a Laplace mixture ran out of iterations."""
 
     n_late: int
     n_optima: int

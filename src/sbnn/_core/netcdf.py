@@ -16,7 +16,25 @@ FORMAT = 3
 
 
 def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> None:
-    """Write one NetCDF file atomically."""
+    """Write one NetCDF file atomically.
+
+    Parameters
+    ----------
+    tree : DataTree
+    path : path
+        With the suffix .nc, or without a suffix.
+    overwrite : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    ValueError
+        If the name has another suffix.
+    FileNotFoundError
+        If the folder does not exist.
+    FileExistsError
+        If the file exists and `overwrite` is False.
+    """
     path = Path(path)
     if path.suffix.lower() not in (".nc", ""):
         raise ValueError(
@@ -24,17 +42,17 @@ def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> N
             f"{path.suffix!r}."
         )
     if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"No folder {str(path.parent)!r} to save in; make it first.")
+        raise FileNotFoundError(f"The folder {str(path.parent)!r} does not exist; create it first.")
     if path.exists() and not overwrite:
         raise FileExistsError(
-            f"{str(path)!r} exists; give another name, save with overwrite=True, or delete it."
+            f"{str(path)!r} exists; use another name, save with overwrite=True, or delete it."
         )
     with whole_file(path) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf")
 
 
 def read_tree(path: Path) -> tuple[xr.DataTree, dict[str, Any]]:
-    """The tree and the metadata in a file that `write_tree` wrote; any other file is an error."""
+    """The tree and the metadata in a file that `write_tree` wrote; raises for any other file."""
     import xarray as xr
 
     if not path.exists():
@@ -49,7 +67,7 @@ def read_tree(path: Path) -> tuple[xr.DataTree, dict[str, Any]]:
         metadata = json.loads(tree.attrs["sbnn"]) if "sbnn" in tree.attrs else None
         found = int(tree.attrs.get("sbnn_format", -1))
     except PermissionError:
-        raise PermissionError(f"No right to read {str(path)!r}.") from None
+        raise PermissionError(f"No permission to read {str(path)!r}.") from None
     except Exception as error:
         raise ValueError(
             f"{str(path)!r} is not a readable sbnn result (damaged, truncated or of another "

@@ -1,4 +1,4 @@
-"""Numbers, durations and names as people read them: no more digits than are known."""
+"""Numbers, durations and names formatted for people: only digits that are significant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,23 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number with so many digits, a true minus, – for what is unknown."""
+    """A number with significant `digits` and a true minus sign; – for None and NaN.
+
+    Parameters
+    ----------
+    value : Any
+        Numbers are formatted, other values converted by `str`.
+    digits : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> number(-0.12345), number(12345.6), number(None)
+    ('−0.123', '12,346', '–')
+    """
     if hasattr(value, "item"):  # NumPy's
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -31,15 +47,30 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with so many decimals; zero has no sign."""
+    """A number with the given number of decimals; zero has no sign.
+
+    Parameters
+    ----------
+    value : float
+    decimals : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> fixed(-1234.56, 1), fixed(-0.01, 1)
+    ('−1,234.6', '0.0')
+    """
     text = f"{value:,.{decimals}f}"
     return text.lstrip("-") if not any(c in "123456789" for c in text) else text.replace("-", "−")
 
 
 def decimals_of(error: float | None) -> int | None:
-    """Decimals that a number with this standard error deserves; None if it is not known.
+    """Significant decimals of a number with this standard error; None if it is unknown.
 
-    The error keeps one digit, or two where the first is a 1: it is hardly known better itself.
+    The error keeps one digit, or two if the first is a 1: it is rarely known more precisely.
     """
     if error is None or not math.isfinite(error) or error <= 0:
         return None
@@ -49,7 +80,23 @@ def decimals_of(error: float | None) -> int | None:
 
 
 def rounded(value: float, error: float | None) -> str:
-    """A number with the digits that its standard error leaves; three where there is none."""
+    """A number with the digits its standard error justifies; three if there is none.
+
+    Parameters
+    ----------
+    value : float
+    error : float or None
+        Standard error.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> rounded(6.4321, 0.5), rounded(6.4321, None)
+    ('6.4', '6.43')
+    """
     decimals = decimals_of(error)
     if decimals is None or not math.isfinite(value):
         return number(float(value))
@@ -60,25 +107,73 @@ def rounded(value: float, error: float | None) -> str:
 
 
 def with_error(value: float, error: float | None) -> str:
-    """6.4 ± 0.5: a number and its standard error, both as far as they are known."""
+    """6.4 ± 0.5: a number and its standard error, with significant digits only.
+
+    Parameters
+    ----------
+    value : float
+    error : float or None
+        Standard error.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> with_error(6.4321, 0.5)
+    '6.4 ± 0.5'
+    """
     if decimals_of(error) is None or not math.isfinite(value):
         return number(float(value))
     return f"{rounded(value, error)} ± {rounded(float(error or 0), error)}"
 
 
 def log_evidence(value: float, error: float | None = None) -> str:
-    """In nats. An estimate without a known error has one decimal: less decides nothing."""
+    """A log evidence in nats, with one decimal if its error is unknown: less is irrelevant.
+
+    Parameters
+    ----------
+    value : float
+    error : float or None
+        Standard error.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> log_evidence(-61.234), log_evidence(-61.234, 0.05)
+    ('−61.2', '−61.23 ± 0.05')
+    """
     return fixed(value, 1) if decimals_of(error) is None else with_error(value, error)
 
 
 def percent(share: float, n: int) -> str:
-    """A share of n rows: its standard error is above half a percent below a thousand of them."""
+    """A share of n rows; below a thousand rows its standard error exceeds half a percent.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+    n : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> percent(0.9512, 100), percent(0.9512, 5000)
+    ('95 %', '95.1 %')
+    """
     decimals = 1 if n >= 1000 or 0.995 <= share < 1 else 0
     return f"{fixed(100 * share, decimals)} %"
 
 
 def explained(r2: float) -> str:
-    """R² as a percentage, with one digit of what is left: 96 %, 99.7 %."""
+    """R² as a percentage, with one digit of 1 − R²: 96 %, 99.7 %."""
     left = 100 * max(1 - r2, 1e-6)
     return f"{fixed(100 * r2, min(max(-math.floor(math.log10(left)), 0), 3))} %"
 
@@ -95,19 +190,35 @@ def duration(seconds: float) -> str:
 
 
 def plural(n: int, word: str) -> str:
-    """1 row, 12,000 rows."""
+    """1 row, 12,000 rows.
+
+    Parameters
+    ----------
+    n : int
+    word : str
+        In the singular.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> plural(1, "row"), plural(12000, "row")
+    ('1 row', '12,000 rows')
+    """
     return f"{n:,} {word}" + ("" if n == 1 else "s")
 
 
 def names(items: Sequence[str]) -> str:
-    """Names of columns one after the other, in quotation marks where one has a comma itself."""
+    """Column names separated by commas, in quotation marks if one contains a comma."""
     if any("," in item or ";" in item for item in items):
         items = [f"“{item}”" for item in items]
     return ", ".join(items)
 
 
 def words(command: str) -> list[str]:
-    """The words of a shell's command, quoted as before: lines may break between them only."""
+    """The words of a shell command, quoted, so that lines break only between them."""
     return [shlex.quote(word) for word in shlex.split(command)]
 
 
@@ -117,6 +228,6 @@ def listed(items: Sequence[str]) -> str:
 
 
 def unbroken(text: str) -> str:
-    """The text with numbers that stay on one line with their unit and their error."""
+    """The text with no-break spaces between numbers, their units and their errors."""
     text = re.sub(r"(?<=\d) (?=(?:%|s|min|h|nats?)(?!\w))", NO_BREAK, text)
     return text.replace(" ± ", f"{NO_BREAK}±{NO_BREAK}")

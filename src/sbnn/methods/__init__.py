@@ -1,4 +1,4 @@
 """The five methods, one module each, and the `Result` they return.
 
-Imports `evidence` and what is below it.
+Imports `evidence` and the rooms below it.
 """

@@ -1,4 +1,4 @@
-"""Laplace, and Laplace with NSBL: the two methods that optimise instead of sampling."""
+"""`sbnn.laplace` and `sbnn.laplace_nsbl`, the two methods that optimise instead of sampling."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from sbnn.problems.problem import Problem, require_ard, require_problem
 def laplace(
     problem: Problem, key: Any = 0, n_particles: int = 2000, n_starts: int = 16, start: Any = None
 ) -> Result:
-    """Laplace approximation: a Gaussian at the best mode, no relevance learned.
+    """Laplace approximation: a Gaussian at the best mode, without relevance learning.
 
     The uniform box of every ARD parameter is replaced by the Gaussian of the same variance, so that
-    directions the data leave free (a redundant neuron has several) stay proper; `messages` says how
-    many there are. The log evidence is that of the one mode. An inferred noise level maximises the
-    evidence, as in `laplace_nsbl`.
+    directions the data do not determine (a redundant neuron has several) stay proper; `messages`
+    reports how many there are. The log evidence counts only this mode. An inferred noise level
+    maximises the evidence, as in `laplace_nsbl`.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def laplace(
     n_particles : int
         Number of draws.
     n_starts : int
-        Random starts of the climb.
+        Number of random starts of the optimisation.
     start : array, shape (n_parameters,), optional
-        Climb from here instead.
+        Start here instead.
 
     Returns
     -------
@@ -87,11 +87,11 @@ def laplace_nsbl(
     n_starts: int = 10,
     hyperprior: Hyperprior | None = None,
 ) -> Result:
-    """Laplace with NSBL: log α and the noise by the Laplace evidence, what has no support pruned.
+    """Laplace with NSBL: maximise the Laplace evidence over log α and the noise, and prune.
 
     The engine of `SparseBNNRegressor(method="laplace_nsbl")`, here for one optimum: the draws and
-    the log evidence are those of the best one found from `n_starts` starts. It is an approximation
-    that is not verified here; `sbnn.nsbl` is.
+    the log evidence are those of the best one found from `n_starts` starts. It is not verified;
+    `sbnn.nsbl` verifies its result.
 
     Parameters
     ----------
@@ -101,6 +101,7 @@ def laplace_nsbl(
     n_particles : int
         Number of draws.
     n_starts : int
+        Number of random starts of the optimisation.
     hyperprior : Hyperprior, optional
 
     Returns
@@ -152,7 +153,7 @@ def _require_gradients(problem: Problem, method: str) -> None:
 
 
 def _free_directions(model: Model, mode: Optimum, problem: Problem) -> int:
-    """How many directions the data determine less than the weakest ARD prior does."""
+    """Number of directions that the data determine less than the weakest ARD prior does."""
     if not problem.ard.any():
         return 0
     jac_t, gram = linearise(model, mode).weighted(mode.noise)

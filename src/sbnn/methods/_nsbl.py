@@ -66,16 +66,16 @@ def nsbl(
     n_particles : int
         Number of posterior draws.
     mixture : {"kde", "em"} or GaussianMixture
-        A kernel density with shared bandwidth; EM with the number of kernels that BIC picks; or a
-        mixture of your own. A poor one costs time, not truth: what it proposes is verified.
+        A kernel density with shared bandwidth; EM with the number of kernels chosen by BIC; or a
+        given mixture. A poor one costs time, not accuracy: its proposals are verified.
     hyperprior : Hyperprior, optional
     n_starts : int
-        Starts of the Newton ascent.
+        Number of starts of the Newton ascent.
     sparsify : float
-        Evidence, in nats, that may be given up for a sparser answer; 0 keeps the maximum. Noise
-        alone gains more than the default one time in twenty.
+        Log evidence, in nats, to trade for a sparser result; 0 keeps the maximum. Noise alone gains
+        more than the default one time in twenty.
     tolerance : float
-        Largest difference between the estimated and the exact log evidence of a verified result.
+        Largest difference between estimated and exact log evidence at which a result is verified.
     average : bool
         Draws include the uncertainty of log α: starting at the optima, weighted by their exact
         evidence, they are moved to p(φ, log α|D). With False they come from the exact posterior at
@@ -98,7 +98,7 @@ def nsbl(
     -----
     ConvergenceWarning
         If the result is not verified, or if an optimum may have been missed because the first run
-        got stuck. `Result.messages` says so as well.
+        got stuck. Also in `Result.messages`.
     RuntimeWarning
         If a black-box function failed at some points.
 
@@ -141,7 +141,7 @@ class Options:
     average: bool
 
     def check(self, problem: Problem) -> None:
-        """Raise a ValueError for settings that cannot work."""
+        """Raise a ValueError if a setting is invalid."""
         check_options(self.n_particles, "auto", 1, None)
         if isinstance(self.mixture, GaussianMixture):
             if self.mixture.dimension != problem.n_parameters:
@@ -161,7 +161,7 @@ class Options:
             raise ValueError(f"`sparsify` must not be negative; got {self.sparsify}.")
 
     def record(self) -> dict[str, Any]:
-        """The settings as a result stores them."""
+        """The settings as stored in a result."""
         return {
             "n_particles": self.n_particles,
             "mixture": self.mixture if isinstance(self.mixture, str) else "given",
@@ -185,7 +185,7 @@ class Draws(NamedTuple):
 def _run(
     problem: Problem, key: Key, options: Options, progress: Progress, resources: Resources
 ) -> Result:
-    """The method itself: sample, approximate, search and verify, average."""
+    """Sample, approximate, search and verify, average."""
     started = time.perf_counter()
     key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
     sample = sample_posterior(
@@ -278,7 +278,7 @@ def _average(
 ) -> Draws:
     """Draws that include the uncertainty of log α.
 
-    Particles of the exact posteriors at the optima, each optimum by its share, are heated and
+    Particles of the exact posteriors at the optima, in proportion to their shares, are heated and
     cooled again under the hierarchical posterior (`sbnn.sampling.annealing`). Where neurons can be
     exchanged, each draw then has its neurons in the order that fits the best α.
     """
@@ -324,14 +324,14 @@ def too_coarse(
     """A message where the hyperprior's rate, not the data, keeps a parameter from being pruned.
 
     At an optimum ½γ = ½αE[φ]² + rα. Where the rate's share rα is the larger one, the parameter is
-    irrelevant but its γ rests at γ/(1 − γ) = √(2rΛ), Λ the precision that the data resolve it to.
+    irrelevant but its γ stays at γ/(1 − γ) = √(2rΛ), Λ the precision that the data resolve it to.
     """
     alpha = np.exp(log_alpha)
     held = (relevance > 0.1) & (2 * hyperprior.rate * alpha > 0.5 * relevance)
     if not held.any():
         return None
     resolved = float((alpha * relevance / np.maximum(1 - relevance, 1e-3))[held].max())
-    smaller = 10.0 ** np.floor(np.log10(0.001 / resolved))  # there γ rests near 0.04
+    smaller = 10.0 ** np.floor(np.log10(0.001 / resolved))  # where γ stays near 0.04
     names = np.array(problem.names)[problem.ard][held]
     return HyperpriorTooCoarse(tuple(map(str, names)), float(hyperprior.rate), float(smaller))
 

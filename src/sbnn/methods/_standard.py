@@ -72,7 +72,7 @@ def standard(
     Warns
     -----
     ConvergenceWarning
-        If the sampler got stuck. `Result.messages` says so as well.
+        If the sampler got stuck. Also in `Result.messages`.
     RuntimeWarning
         If a black-box function failed at some points.
 

@@ -13,8 +13,8 @@ from sbnn.methods.result import Result
 def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     """Log evidences with errors, Bayes factors against the best, evaluations and time.
 
-    Evidences compare only for the same data. That of `sbnn.nsbl` is the evidence at α*, maximised
-    over α; that of the other methods is integrated over the prior.
+    Evidences are comparable only for the same data. That of `sbnn.nsbl` is maximised over α;
+    that of the other methods is integrated over the prior.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     TypeError
         If an item is not a result.
     ValueError
-        If there are fewer than two results, or their data differ or are not known.
+        If there are fewer than two results, or their data differ or are unknown.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     prints = {None if r.problem is None else r.problem.data_fingerprint() for r in items}
     if len(prints) > 1:
         raise ValueError(
-            "The results are of different data, so their evidences do not compare. "
+            "The results use different data, so their evidences cannot be compared. "
             "Fit all models to the same X and y."
         )
     if prints == {None}:

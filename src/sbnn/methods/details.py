@@ -1,4 +1,4 @@
-"""What each method reports beyond the common part of a `Result`: named, typed, stored by name."""
+"""Results specific to each method, beyond the common part of a `Result`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIXTURE = ("log_weights", "means", "covariances", "log_normaliser")
 
 
 class Details:
-    """Base of the details: arrays, numbers and mixtures as fields, None where there is nothing."""
+    """Base class: the fields are arrays, numbers and mixtures, or None."""
 
     kinds: ClassVar[dict[str, type[Details]]] = {}
 

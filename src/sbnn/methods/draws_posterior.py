@@ -33,7 +33,7 @@ class DrawsPosterior:
     theta: Array  # (n_draws, n_targets, q), parameters of the likelihood
     likelihood: Likelihood
     noise_variance: Array  # (n_targets,), averaged over the draws and the training inputs
-    log_alpha: Array  # (n_parameters,), NaN where there is none
+    log_alpha: Array  # (n_parameters,), NaN if not learned
     relevance: Array
     compacted: bool = False
 
@@ -42,17 +42,17 @@ class DrawsPosterior:
 
     @property
     def representatives(self) -> Array:
-        """The draws, each by one of its mirror images, which are the same function.
+        """The draws, each replaced by a canonical mirror image, which is the same function.
 
         Signs are chosen so that the outgoing weights of a neuron sum to a positive number. Neurons
-        come in increasing order of a weight, unless their own α tell them apart.
+        come in increasing order of a weight, unless their α distinguish them.
         """
         alike = bool(np.isnan(self.log_alpha).all())
         return Symmetry(self.network, permute=alike).fold(self.phi)
 
     @property
     def centre_and_spread(self) -> tuple[Array, Array]:
-        """Median and half the central 68 %: unlike the std, it says something of heavy tails."""
+        """Median and half the width of the central 68 %: unlike the std, robust to heavy tails."""
         low, median, high = np.quantile(self.representatives, [0.16, 0.5, 0.84], axis=0)
         return median, (high - low) / 2
 
@@ -88,7 +88,7 @@ class DrawsPosterior:
         return np.zeros(0)
 
     def parameter_draws(self, n: int, rng: np.random.Generator) -> Array:
-        """All draws, one of each set of mirror images."""
+        """All draws, in canonical form."""
         return self.representatives
 
     def predictive(self, x_t: Array, noise: bool = True) -> Predictive:
@@ -125,9 +125,9 @@ class DrawsPosterior:
         return np.mean(shares, axis=0), np.std(shares, axis=0)
 
     def compact(self, x_t: Array) -> DrawsPosterior:
-        """Without irrelevant weights, as far as predictions stay within `COMPACT_TOL` of their std.
+        """Drop irrelevant weights while predictions change by at most `COMPACT_TOL` of their std.
 
-        The threshold on γ is lowered until they do; γ itself says nothing about predictions.
+        The threshold on γ is lowered until they do; γ alone does not bound the change.
         """
         from sbnn.evidence.relevance import drop_dead_neurons
 
@@ -151,7 +151,7 @@ class DrawsPosterior:
         return self
 
     def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """What a file needs: arrays by name, and plain values."""
+        """Arrays by name, and plain values, for a file."""
         arrays = {
             "phi": self.phi,
             "theta": self.theta,

@@ -1,4 +1,4 @@
-"""Results as trees of labelled arrays: what `Result.save` writes and `sbnn.load` reads."""
+"""Results as trees of labelled arrays, as written by `Result.save` and read by `sbnn.load`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sbnn.problems.problem import Problem
 if TYPE_CHECKING:
     import xarray as xr
 
-# Fields of a result that JSON stores as they are.
+# Fields of a result that JSON stores unchanged.
 _PLAIN_FIELDS = (
     "method",
     "log_evidence",
@@ -48,7 +48,20 @@ def load_result(path: Path) -> Result:
 
 
 def check_same(result: Result, problem: Problem, path: Path) -> None:
-    """Raise a ValueError if the result belongs to another problem."""
+    """Raise a ValueError if the result belongs to another problem.
+
+    Parameters
+    ----------
+    result : Result
+    problem : Problem
+    path : Path
+        File of the result, for the error message.
+
+    Raises
+    ------
+    ValueError
+        If names, priors, data or, for a JAX function, log-likelihoods of the first draws differ.
+    """
     start = f"The problem given is not that of {str(path)!r}:"
     stored, given = result.description, json.loads(json.dumps(problem.description()))
     for what in ("names", "ard", "priors", "bound", "data"):
@@ -132,6 +145,15 @@ def _plain(value: Any) -> Any:
 
 def result_from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
     """The result that `tree_of` stored.
+
+    Parameters
+    ----------
+    tree : DataTree
+    metadata : dict
+
+    Returns
+    -------
+    Result
 
     Raises
     ------

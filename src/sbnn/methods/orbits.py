@@ -35,12 +35,12 @@ def _value_and_grad(target: Target, phi: jax.Array) -> tuple[jax.Array, jax.Arra
 def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
     """Climb from the best draws to local maxima; merge those of one orbit; assign draws to images.
 
-    Maxima on the edge of a uniform box are kept.
+    Maxima on the edge of a uniform box are kept. See `Result.modes`.
     """
     problem: Problem = result.problem  # type: ignore[assignment]
     if problem.black_box:
         raise ValueError(
-            "Climbing to modes needs gradients, and this log-likelihood is a black box. Write it "
+            "`modes` needs gradients, and this log-likelihood is a black box. Write it "
             "with jax.numpy, or use `result.draws()`."
         )
     target = problem.target()

@@ -1,4 +1,4 @@
-"""Posterior protocol: what results and fitted estimators offer to reports, whatever the method."""
+"""`Posterior` protocol: the interface of results and fitted estimators to reports."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Posterior(Protocol):
     Attributes
     ----------
     kind : str
-        Name under which files store it.
+        Name under which it is stored in files.
     sampled : bool
         Whether it consists of posterior draws (and not of Gaussian approximations).
     compacted : bool
-        Whether it holds only what predictions need.
+        Whether it holds only the parameters needed for predictions.
     network : Network
-        That of the best optimum.
+        Network of the best optimum.
     log_alpha, relevance : ndarray, shape (n_parameters,)
         log α and γ of its parameters; NaN where the method has none.
     centre_and_spread : tuple of two ndarray, each of shape (n_parameters,)
@@ -81,27 +81,74 @@ class Posterior(Protocol):
         ...
 
     def messages(self) -> list[Message]:
-        """What a reader of the results should know."""
+        """Messages about the fit."""
         ...
 
     def parameter_draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """About n draws of φ at the best optimum, shape (n, n_parameters)."""
+        """Draws of φ at the best optimum.
+
+        Parameters
+        ----------
+        n : int
+            A hint: posterior draws are returned in full.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray, shape (about n, n_parameters)
+        """
         ...
 
     def predictive(self, x_t: np.ndarray, noise: bool = True) -> Predictive:
-        """Distribution of observations (of the function, without `noise`), points (m, n_out)."""
+        """Predictive distribution at `x_t`.
+
+        Parameters
+        ----------
+        x_t : ndarray, shape (n_in, m)
+        noise : bool
+            Include the noise; if False, the distribution is that of the function.
+
+        Returns
+        -------
+        Predictive
+            With points of shape (m, n_out).
+        """
         ...
 
     def sample(
         self, x_t: np.ndarray, n: int, rng: np.random.Generator, noise: bool = False
     ) -> np.ndarray:
-        """n joint draws of functions (of observations, with `noise`), shape (n, m, n_out)."""
+        """Joint draws of functions at `x_t`.
+
+        Parameters
+        ----------
+        x_t : ndarray, shape (n_in, m)
+        n : int
+        rng : numpy.random.Generator
+        noise : bool
+            Draw observations instead of functions.
+
+        Returns
+        -------
+        ndarray, shape (n, m, n_out)
+        """
         ...
 
     def sensitivities(
         self, x_t: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²], and its posterior std, each (n_in,)."""
+        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²].
+
+        Parameters
+        ----------
+        x_t : ndarray, shape (n_in, m)
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        mean, std : ndarray, shape (n_in,)
+            Posterior mean and standard deviation of the shares.
+        """
         ...
 
     def compact(self, x_t: np.ndarray) -> Posterior:
@@ -109,7 +156,7 @@ class Posterior(Protocol):
         ...
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What a file needs: arrays by name, and plain values."""
+        """Arrays by name, and plain values, for a file."""
         ...
 
 
@@ -140,7 +187,7 @@ def summary(posterior: Posterior) -> pd.DataFrame:
 
 
 def gradient_shares(gradient: np.ndarray) -> np.ndarray:
-    """Shares of the inputs in the mean square of ∂f/∂x of shape (n_in, n_out, m); zeros stay."""
+    """Shares of the inputs in the mean square of ∂f/∂x, shape (n_in, n_out, m); zeros stay zero."""
     squares = (gradient**2).mean(axis=(1, 2))
     total = squares.sum()
     return squares / total if total > 0 else squares

@@ -1,4 +1,4 @@
-"""The only list of methods: name, title, colour, whether it samples, and its function."""
+"""Registry of the methods: name, title, colour, whether it samples, and its function."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Method:
     Attributes
     ----------
     name : str
-        In Python and on the command line.
+        Name in Python and on the command line.
     title : str
-        In figures and reports.
+        Name in figures and reports.
     colour : str
-        The same in all figures; Okabe and Ito's palette, safe for colour-blind readers.
+        Used in all figures; Okabe and Ito's palette, safe for colour-blind readers.
     samples : bool
         Whether it draws posterior samples, which takes minutes and suits small networks.
     summary : str
         One line for help texts.
     module : str
-        Where its function of the same name is; imported on first use.
+        Module of its function, which has the same name; imported on first use.
     """
 
     name: str
@@ -94,7 +94,7 @@ CHOICES = ("auto", *METHODS)
 
 
 def title_of(name: str) -> str:
-    """The title of a method; an unknown name is its own title."""
+    """The title of a method, or the name itself if it is unknown."""
     return METHODS[name].title if name in METHODS else name
 
 

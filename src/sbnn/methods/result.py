@@ -1,4 +1,4 @@
-"""`Result`: what every method returns, with summaries and predictions."""
+"""`Result`: the return value of every method, with summaries and predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
 
 
 NO_NETWORK = (
-    "Predictions need a network problem; this result is of a model of your own. Apply it to the "
+    "Predictions need a network problem; this result has a user-defined model. Apply it to the "
     "draws: np.array([model(theta) for theta in result.draws(500)])."
 )
 
@@ -69,25 +69,25 @@ class Result:
     log_alpha, relevance : ndarray, shape (n_parameters,), or None
         log α at the optimum and γ in [0, 1]; NaN where the prior is known.
     verified : bool or None
-        Whether the exact evidence at α* agrees with the estimate; None where there is nothing to
+        Whether the exact evidence at α* agrees with the estimate; None if there is nothing to
         verify.
     evidence_gap : float or None
         The estimated minus the exact log evidence at the final α.
     optima : DataFrame or None
         The optima found, best first.
     messages : tuple of Message
-        What the user should know; `str(message)` is a sentence. Those about convergence and
-        failures are issued as warnings too.
+        Notes on the run; `str(message)` is a sentence. Those about convergence and failures are
+        also issued as warnings.
     history : dict of DataFrame
         Records of the run by name ("stages", "newton", "refine").
     details : NsblDetails, HierarchicalDetails, LaplaceDetails or None
-        What the method reports beyond this.
+        Results specific to the method.
     failed_phi, failed_errors : ndarray, shape (n, n_parameters), and tuple of str
         See `failures`.
     description : dict
         The problem in words and numbers, as stored in files.
     version : str
-        Of sbnn.
+        Version of sbnn.
     """
 
     method: str
@@ -150,7 +150,7 @@ class Result:
         Parameters
         ----------
         n : int, optional
-            How many, in random order; without replacement while there are enough. All if None.
+            Number of draws, in random order, without replacement if there are enough; all if None.
         seed : int
 
         Returns
@@ -285,14 +285,14 @@ class Result:
         return neuron_relevance(self.network_problem.network, self._relevance())
 
     def prune(self, threshold: float = 0.1) -> Pruned:
-        """Set irrelevant parameters to zero and drop the neurons that this disconnects.
+        """Set irrelevant parameters to zero and remove neurons that this disconnects.
 
         If everything is irrelevant, the network is its output bias.
 
         Parameters
         ----------
         threshold : float
-            Parameters of γ below it are irrelevant.
+            Parameters with γ below it are irrelevant.
 
         Returns
         -------
@@ -301,13 +301,13 @@ class Result:
         Raises
         ------
         ValueError
-            If the method learns no relevance, or the problem is not known (see `sbnn.load`).
+            If the method learns no relevance, or the problem is unknown (see `sbnn.load`).
         """
         from sbnn.evidence.relevance import prune
 
         if self.problem is None:
             raise ValueError(
-                "Pruning needs the problem, which is not stored in this file; give it when "
+                "Pruning needs the problem, which is not stored in this file; pass it when "
                 "loading: sbnn.load(path, problem=problem)."
             )
         return prune(self.problem, self.phi, self._relevance(), threshold)
@@ -329,7 +329,7 @@ class Result:
         Parameters
         ----------
         n_starts : int
-            How many draws to climb from.
+            Number of draws to climb from.
 
         Returns
         -------
@@ -339,13 +339,13 @@ class Result:
         Raises
         ------
         ValueError
-            If the problem is a black box or not known (see `sbnn.load`).
+            If the problem is a black box or unknown (see `sbnn.load`).
         """
         from sbnn.methods.orbits import find_orbits
 
         if self.problem is None:
             raise ValueError(
-                "Modes need the problem's function, which is not stored in files; give it when "
+                "Modes need the problem's function, which is not stored in files; pass it when "
                 "loading: sbnn.load(path, problem=problem)."
             )
         return find_orbits(self, n_starts)
@@ -363,19 +363,19 @@ class Result:
         return tree_of(self)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write one NetCDF file, whole or not at all; `sbnn.load` reads it.
+        """Write one NetCDF file atomically; `sbnn.load` reads it.
 
         Parameters
         ----------
         path : path
-            With the ending .nc or none.
+            With the suffix .nc, or without a suffix.
         overwrite : bool
             Replace an existing file.
 
         Raises
         ------
         ValueError
-            If the name has another ending.
+            If the name has another suffix.
         FileExistsError
             If the file exists and `overwrite` is False.
         """

@@ -1,4 +1,4 @@
-"""Carry out a call of a method: its evaluator, its checkpoint, its failures and its warnings."""
+"""Run a method: its evaluator, checkpoint, failures and warnings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sbnn.sampling.evaluator import Evaluator, Executor, check_policy
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 
 CheckpointPath = str | os.PathLike[str] | None
-# What the numbers come from: other versions may round differently.
+# Libraries that determine the numbers: other versions may round differently.
 LIBRARIES = ("jax", "jaxlib", "blackjax", "numpy", "scipy", "scikit-learn")
 
 
@@ -58,12 +58,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a method works with while it runs.
+    """Resources of a running method.
 
     Attributes
     ----------
     evaluate : Evaluator or None
-        Evaluates a black-box function; None where JAX compiles the problem.
+        Evaluates a black-box function; None if JAX compiles the problem.
     checkpoint : Checkpoint
         Keeps the state of the computation.
     """
@@ -86,7 +86,7 @@ def carry_out(
 ) -> Result:
     """Compute a result, or continue where an interrupted call stopped, or return the stored one.
 
-    Issues the warnings among the result's messages, at each call.
+    Issues the result's warnings at each call.
     """
     check_policy(on_failure)
 

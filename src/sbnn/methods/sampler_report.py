@@ -1,4 +1,4 @@
-"""What a `Result` says about a run of the sampler: how it ended, its stages, what to know."""
+"""How a run of the sampler is reported in a `Result`: outcome, stages, messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sbnn._core.messages import (
 )
 from sbnn.sampling.tmcmc import STUCK, Stage, TmcmcResult
 
-MIXED = 0.2  # correlation below which the moves of a stage count as enough
+MIXED = 0.2  # correlation below which the moves of a stage suffice
 
 
 def outcome_of(run: TmcmcResult) -> Message:
@@ -39,7 +39,7 @@ def rejections_of(run: TmcmcResult) -> tuple[Message, ...]:
 
 
 def messages_of(run: TmcmcResult) -> tuple[Message, ...]:
-    """What the user should know about the run."""
+    """Messages about the run."""
     stuck = (SamplerStuck(outcome_of(run)),) if is_stuck(run) else ()
     return (*rejections_of(run), *stuck)
 

@@ -1,4 +1,4 @@
 """`SparseBNNRegressor`: the methods behind a scikit-learn interface.
 
-Imports `methods`, `tables` and what is below them.
+Imports `methods`, `tables` and the rooms below them.
 """

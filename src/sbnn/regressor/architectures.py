@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# Several architectures whose optima are mixed. One and two hidden layers together score better than
+# Architectures whose optima are mixed. One and two hidden layers together score better than
 # either alone, except where a few neurons suffice.
 Family = tuple[tuple[int, ...], ...]
 NARROW: Family = ((3,), (6,))
@@ -15,7 +15,7 @@ MIDDLE: Family = ((12,), (8, 6))
 BROAD: Family = ((20,), (15, 10))
 WIDE: Family = ((40,), (20, 10))
 SAMPLED: Family = ((3,),)
-# Up to few rows the evidence may prefer a handful of neurons; many rows pay for the wide family.
+# With few rows the evidence may prefer a handful of neurons; many rows justify the wide family.
 FEW_ROWS, MANY_ROWS = 500, 2000
 
 
@@ -28,7 +28,7 @@ def families(hidden_layer_sizes: Any, n_rows: int, sampled: bool) -> list[Family
         See `SparseBNNRegressor`.
     n_rows : int
     sampled : bool
-        Whether a sampling method is used, which takes one small network.
+        Whether a sampling method is used, which needs one small network.
 
     Returns
     -------

@@ -55,47 +55,47 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
         Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
         standard deviation that depends on the inputs; the same two with Student-t tails, which
-        tolerate outliers; or a likelihood of your own (`sbnn.likelihoods.Likelihood`).
+        tolerate outliers; or a custom likelihood (`sbnn.likelihoods.Likelihood`).
     n_starts : int
-        Starts of the sampling-free methods.
+        Number of starts of the sampling-free methods.
     random_state : int, RandomState or None
     n_jobs : int or None
         Starts that run in parallel threads; None uses as many as the linear algebra would (see
-        OMP_NUM_THREADS). The answer does not depend on it.
+        OMP_NUM_THREADS). The result does not depend on it.
     method_options : dict or None
-        Further options of the method: of the Laplace engine, or of `sbnn.nsbl` and the like.
+        Further options of the method: those of the Laplace engine, or of `sbnn.nsbl` and so on.
 
     Attributes
     ----------
     method_used_ : str
     method_reason_ : Message
-        Why; `str(model.method_reason_)` is a phrase.
+        Why it was chosen; `str(model.method_reason_)` is a phrase.
     network_ : Network
-        That of the best optimum.
+        Network of the best optimum.
     relevance_, log_alpha_ : ndarray, shape (n_parameters,)
         γ and log α of its parameters, `network_.names`; pruned ones have γ = 0 and log α = inf.
     feature_relevance_, feature_relevance_std_ : ndarray, shape (n_features_in_,)
         Share of every input in the mean squared gradient of the prediction (standardised units, so
         it has none), from 0 to 1, and its posterior standard deviation.
     log_evidence_ : float
-        Of the best optimum, for y in its own units.
+        Log evidence of the best optimum, for y in original units.
     noise_std_ : float or ndarray, shape (n_outputs,)
     optima_ : DataFrame
-        The optima of the mixture, best first; log evidences for y in its own units.
+        The optima of the mixture, best first; log evidences for y in original units.
     n_parameters_, n_parameters_kept_ : float
         Weights and biases in total, and those kept: not pruned, and connected to the output.
         Whole numbers for each optimum (`optima_`), averaged over the optima here. In the estimator
-        returned by `compact`, both count what is stored.
+        returned by `compact`, both count the stored weights.
     trials_ : DataFrame
         The families of hidden widths that were tried and the best log evidence each had reached
-        when one of them was chosen, for y in its own units.
+        when one of them was chosen, for y in original units.
     messages_ : list of Message
         Notes on the fit, such as optima that have not converged; `str(message)` is a sentence.
-        `fit` issues those about convergence as warnings too.
+        `fit` also issues those about convergence as warnings.
     posterior_ : Posterior
         The posterior for standardised inputs and targets.
     result_ : Result
-        What the sampling method returned, for standardised X and y (not kept by pickle and `save`).
+        Result of the sampling method, for standardised X and y (not kept by pickle and `save`).
 
     Examples
     --------
@@ -148,7 +148,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         Raises
         ------
         ValueError
-            For cells that are not finite numbers, and for impossible options.
+            If a cell is not a finite number, or an option is invalid.
         """
         check_numbers(X)
         X, y = validate_data(
@@ -241,7 +241,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         return float(result.log_evidence)
 
     def _log_units(self, n_rows: int) -> float:
-        """Log density of n standardised rows minus that of the rows in their own units."""
+        """Log density of n standardised rows minus that of the rows in original units."""
         return n_rows * float(np.log(self._scaling.y_scale).sum())
 
     def _set_learned(self) -> None:
@@ -253,7 +253,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         self.noise_std_ = float(noise[0]) if self._flat else noise
         self.n_parameters_kept_, self.n_parameters_ = posterior.counts
         self.optima_ = posterior.table()
-        if "log_evidence" in self.optima_:  # for y in its own units, as that of the best one
+        if "log_evidence" in self.optima_:  # for y in original units, as log_evidence_
             shift = self.log_evidence_ - self.optima_["log_evidence"].iloc[0]
             self.optima_["log_evidence"] += shift
         self.messages_ = posterior.messages()
@@ -273,7 +273,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     def _n_threads(self) -> int:
         return checks.n_threads(self.n_jobs)
 
-    # ------------------------------------------------------------------------ what was learned
+    # --------------------------------------------------------------------------------- summaries
     def summary(self) -> pd.DataFrame:
         """Summarise every parameter of `network_`, in standardised units.
 
@@ -289,10 +289,10 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     def compact(self) -> SparseBNNRegressor:
         """Return a fitted estimator with smaller, pruned networks and the same predictions.
 
-        Neurons that are not connected to the output are removed. Weights that move no prediction
-        at the training inputs are dropped; together they change no mean and no standard deviation
-        by more than 0.3 % of the standard deviation. `n_parameters_` counts what is stored. The
-        file is smaller by the training inputs; pruned weights take no space in either.
+        Neurons that are not connected to the output are removed, and so are weights that do not
+        affect predictions at the training inputs: together they change no mean and no standard
+        deviation by more than 0.3 % of the standard deviation. `n_parameters_` counts the stored
+        weights. The file omits the training inputs; pruned weights take no space in either file.
 
         Returns
         -------
@@ -300,14 +300,14 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         """
         state = self.fitted_state()
         small = state.posterior.compact(state.inputs)
-        # A compacted posterior stays as it is and needs the inputs no more.
+        # A compacted posterior stays unchanged and no longer needs the inputs.
         inputs = state.inputs[:, :0] if small.compacted else state.inputs
         parameters = self.get_params(deep=False)
         return self.from_state(parameters, replace(state, posterior=small, inputs=inputs))
 
     # ------------------------------------------------------------------------------- state, files
     def fitted_state(self) -> FittedState:
-        """Everything that `fit` learned, as one object.
+        """Everything `fit` learned, as one object.
 
         Returns
         -------
@@ -331,7 +331,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: FittedState) -> SparseBNNRegressor:
-        """A fitted estimator out of constructor parameters and a state.
+        """Build a fitted estimator from constructor parameters and a state.
 
         Parameters
         ----------

@@ -30,7 +30,7 @@ POSTERIORS: dict[str, Any] = {
 
 
 def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Everything a fitted estimator is made of: arrays and plain values."""
+    """The contents of a fitted estimator: arrays and plain values."""
     state = estimator.fitted_state()
     arrays, plain = state.posterior.arrays()
     arrays = {f"posterior_{name}": np.asarray(value) for name, value in arrays.items()}
@@ -81,11 +81,19 @@ def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Spars
 
 
 def save(estimator: SparseBNNRegressor, path: str | os.PathLike, overwrite: bool = False) -> None:
-    """Write one NetCDF file, whole or not at all."""
+    """Write one NetCDF file atomically.
+
+    Parameters
+    ----------
+    estimator : SparseBNNRegressor
+    path : path
+    overwrite : bool
+        Replace an existing file.
+    """
     import xarray as xr
 
     arrays, metadata = parts(estimator)
-    # Axes of the same length share a dimension: each one takes a kilobyte of the file.
+    # Axes of the same length share a dimension: each dimension takes a kilobyte.
     data = {
         name: (tuple(f"axis_{i}_of_{n}" for i, n in enumerate(np.shape(value))), value)
         for name, value in arrays.items()
@@ -96,13 +104,23 @@ def save(estimator: SparseBNNRegressor, path: str | os.PathLike, overwrite: bool
 
 
 def from_tree(tree: xr.DataTree, metadata: dict[str, Any]) -> SparseBNNRegressor:
-    """An estimator out of an opened file."""
+    """The estimator in an open file.
+
+    Parameters
+    ----------
+    tree : DataTree
+    metadata : dict
+
+    Returns
+    -------
+    SparseBNNRegressor
+    """
     arrays = {str(name): np.asarray(v) for name, v in tree["estimator"].data_vars.items()}
     return from_parts(arrays, metadata)
 
 
 def _plain_parameters(estimator: SparseBNNRegressor) -> dict[str, Any]:
-    """Constructor parameters as JSON values; what JSON cannot hold, as a RandomState, is None."""
+    """Constructor parameters as JSON values; None for those JSON cannot hold (a RandomState)."""
     out = {}
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, np.ndarray | np.generic):

@@ -34,9 +34,9 @@ from sbnn.scores import Predictive
 class LaplacePosterior:
     """A mixture over sparse Laplace optima, each self-contained (no data needed to predict).
 
-    `shares` (K, n_out) are the parts of the optima in predictions, averaged over training inputs,
+    `shares` (K, n_out) are the weights of the optima in predictions, averaged over training inputs,
     and `noise_variance` (n_out,) is the variance of the noise, averaged in the same way.
-    `compacted` says that the weights kept are all there is: nothing else is counted.
+    If `compacted`, only the weights kept are stored and counted.
     """
 
     mixture: SparseMixture
@@ -76,7 +76,7 @@ class LaplacePosterior:
 
     @property
     def centre_and_spread(self) -> tuple[Array, Array]:
-        """Median and half the central 68 % of φ at the best optimum: a Gaussian's mean and std."""
+        """Median and half the central 68 % of φ at the best optimum: its mean and std."""
         gamma = 1.0 - self.relevance[self.best.active]
         std = np.zeros(len(self.best.phi))
         std[self.best.active] = np.sqrt(gamma) * np.exp(-0.5 * self.log_alpha[self.best.active])
@@ -135,7 +135,7 @@ class LaplacePosterior:
         """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over the optima, and its std, each (n_in,).
 
         The standard deviation is taken over optima and over draws within them. As in predictions,
-        the network is linearised in φ, by a difference quotient. Constant optima do not count.
+        the network is linearised in φ, by a difference quotient. Constant optima are ignored.
         """
         modes, draws, small = [], [], 1e-4
         p = len(self.mixture.likelihood.outputs)  # the first output of each target is its centre
@@ -167,8 +167,8 @@ class LaplacePosterior:
     def compact(self, x_t: Array) -> LaplacePosterior:
         """Every optimum in the smallest network that holds the weights it needs.
 
-        Weights that hardly move a prediction at `x_t` are dropped: the threshold is lowered until
-        all that goes changes no mean and no std by more than `COMPACT_TOL` of the latter.
+        Weights that hardly affect predictions at `x_t` are dropped: the threshold is lowered until
+        all dropped weights together change no mean and no std by more than `COMPACT_TOL` stds.
         """
         if self.compacted:
             return self
@@ -176,7 +176,7 @@ class LaplacePosterior:
         mean, std = before.mean(), before.std()
         weights = self.mixture.weights
         heavy = weights > 1e-6
-        heavy[0] = True  # what is reported of the best optimum stays true
+        heavy[0] = True  # the reported values of the best optimum stay valid
         share = weights[heavy] / weights[heavy].sum()
         optima = [opt for opt, keep in zip(self.mixture.optima, heavy) if keep]
         for threshold in (0.03, 0.01, 0.003, 0.001, 0.0):
@@ -190,7 +190,7 @@ class LaplacePosterior:
         return LaplacePosterior(mixture, shares, noise, compacted=True)
 
     def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """What a file needs: arrays by name, and plain values."""
+        """Arrays by name, and plain values, for a file."""
         arrays: dict[str, Array] = {
             "weights": self.mixture.weights,
             "shares": self.shares,

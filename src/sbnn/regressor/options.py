@@ -22,7 +22,7 @@ MAX_SAMPLED = 30  # parameters up to which sampling is feasible
 
 
 def check_options(method: Any, activation: Any, n_starts: Any) -> None:
-    """Raise a ValueError that names the first option with an impossible value."""
+    """Raise a ValueError that names the first invalid option."""
     if method not in CHOICES:
         raise ValueError(f"`method` must be one of {', '.join(CHOICES)}; got {method!r}.")
     if canonical_activation(activation) not in ACTIVATIONS:
@@ -55,19 +55,19 @@ def known_noise(noise_std: Any, n_outputs: int, likelihood: Likelihood) -> np.nd
 
 
 def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Message]:
-    """The method that is used, and why."""
+    """The method to use, and the reason."""
     if method == "auto":
         return AUTO, MethodChosen()
     if method in SAMPLING and len(architectures[0]) > 1:
         raise ValueError(
-            f"method={method!r} takes one architecture; got {len(architectures[0])}. "
-            "Give one tuple, or use method='laplace_nsbl'."
+            f"method={method!r} needs one architecture; got {len(architectures[0])}. "
+            "Pass one tuple, or use method='laplace_nsbl'."
         )
     return method, MethodRequested()
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Starts that run side by side: `n_jobs`, or as many threads as the linear algebra may use."""
+    """Number of parallel starts: `n_jobs`, or the number of threads of the linear algebra."""
     if n_jobs is None or n_jobs == -1:
         allowed = [m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"]
         return max(1, min([*allowed, os.cpu_count() or 1]))
@@ -75,7 +75,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def infeasible(hidden_layer_sizes: Any, n_inputs: int, n_outputs: int) -> dict[str, str]:
-    """Every method with the reason why it cannot run in reasonable time; "" where it can.
+    """For every method, why it cannot run in reasonable time, or "" if it can.
 
     Parameters
     ----------

@@ -85,13 +85,13 @@ class Predictions:
         ----------
         X : array_like or DataFrame, shape (m, n_features)
         noise : bool
-            Of new observations; without noise, of the function itself.
+            Whether to include the noise; if False, the distribution is that of the function.
 
         Returns
         -------
         Predictive
             With points of shape (m,) or (m, n_outputs): mean, std, quantiles, log density, CDF and
-            CRPS. A `sbnn.scores.NormalMixture` while the noise is Gaussian.
+            CRPS. A `sbnn.scores.NormalMixture` if the noise is Gaussian.
 
         Examples
         --------
@@ -121,7 +121,7 @@ class Predictions:
         Raises
         ------
         TypeError
-            If predictions are not normal mixtures; `predictive` serves all of them.
+            If predictions are not normal mixtures; `predictive` covers every case.
         """
         predictive = self.predictive(X)
         if not isinstance(predictive, NormalMixture):
@@ -156,7 +156,7 @@ class Predictions:
         n_samples : int
         random_state : int, RandomState or None
         noise : bool
-            Without noise, draws of the function itself.
+            Whether to include the noise; if False, the draws are of the function.
 
         Returns
         -------
@@ -174,7 +174,7 @@ class Predictions:
         return np.asarray(validate_data(self, X, dtype="numeric", reset=False), dtype=float)
 
     def _blocks(self, X: Any, size: int = 1024) -> Iterator[np.ndarray]:
-        """Standardised inputs (n_in, m), at most `size` rows at a time to bound the memory."""
+        """Standardised inputs (n_in, m), at most `size` rows at a time to limit memory."""
         X = self._inputs_of(X)
         for start in range(0, len(X), size):
             yield self._scaling.inputs(X[start : start + size])

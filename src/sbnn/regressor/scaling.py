@@ -1,4 +1,4 @@
-"""Standardisation of tables, the same for any units."""
+"""Standardisation of tables, independent of units."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _on_grid(values: np.ndarray) -> np.ndarray:
 def _centre_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation per column; a constant column keeps its scale.
 
-    Worked out relative to the largest entry, so that values near the limits of float64 do not
+    Computed relative to the largest entry, so that values near the limits of float64 do not
     overflow; a spread of less than 1e-12 of it is rounding error.
     """
     largest = np.abs(values).max(axis=0)

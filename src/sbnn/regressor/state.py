@@ -14,7 +14,7 @@ from sbnn.regressor.scaling import Scaling
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
-    """What an estimator needs to predict and to report; files store it.
+    """The state that an estimator needs to predict and report; files store it.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class FittedState:
     method_used : str
     method_reason : Message
     log_evidence : float
-        For y in its own units.
+        For y in original units.
     trials : DataFrame
     feature_relevance, feature_relevance_std : ndarray, shape (n_features,)
     """

@@ -1,4 +1,4 @@
-"""What is said about a fit: folder, scores on unseen rows, verdict, figures, page.
+"""Reports on a fit: folder, scores on unseen rows, verdict, figures, page.
 
-Imports `regressor` and what is below it.
+Imports `regressor` and the rooms below it.
 """

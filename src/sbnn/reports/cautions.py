@@ -1,4 +1,4 @@
-"""Cautions: what a reader should know before relying on the numbers of a fit."""
+"""Cautions: reasons not to rely on the numbers of a fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
 
 FEW_ROWS = 30
-# Errors above this many predicted standard deviations; chance makes one in 5e8.
+# Errors above this many predicted standard deviations are reported; chance gives one in 5e8.
 FAR = 6.0
 
 
@@ -35,7 +35,7 @@ def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
     Returns
     -------
     list of str
-        Each one once.
+        Without duplicates.
     """
     run = fitted.record.run
     out = [*_table(fitted), *_targets(fitted)]
@@ -44,7 +44,7 @@ def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
             f"The last run of the sampler mixed slowly: {run.reason}. Errors may be larger than "
             "stated."
         )
-    # A method both warns and keeps the message in its result.
+    # A method both warns and stores the message in its result.
     out += for_command_line(fitted.model.messages_)
     out += [*(run.messages if run is not None else ()), *warned]
     return list(dict.fromkeys(out))
@@ -60,7 +60,7 @@ def _table(fitted: Fit) -> list[str]:
     out += about_row_numbers(fitted.x)
     if n < FEW_ROWS:
         out.append(
-            f"Only {n} rows: predictions and scores are rough, and intervals from so little data "
+            f"Only {n} rows: predictions and scores are rough, and intervals from this little data "
             "are more often too narrow than too wide."
         )
     kept = int(fitted.model.optima_["n_kept"].iloc[0])
@@ -69,7 +69,7 @@ def _table(fitted: Fit) -> list[str]:
     repeated = int(data.duplicated().sum())
     if repeated:
         out.append(
-            f"{repeated} rows repeat another one exactly; scores on unseen rows may look too good."
+            f"{repeated} rows are exact duplicates; scores on unseen rows may look too good."
         )
     return out
 
@@ -89,14 +89,14 @@ def _targets(fitted: Fit) -> list[str]:
         if noise[k] > 1.5 * residual[k] > 0:
             out.append(
                 f"The noise of “{name}” ({noise_text(fitted, float(noise[k]))}) is far above "
-                f"errors on unseen rows ({number(float(residual[k]), 2)}): the intervals are too "
-                "wide."
+                f"the errors on unseen rows ({number(float(residual[k]), 2)}): the intervals are "
+                "too wide."
             )
         if far[k]:
             rows = "1 unseen row lies" if far[k] == 1 else f"{far[k]:,} unseen rows lie"
             out.append(
-                f"{rows} more than {FAR:.0f} standard deviations from the “{name}” predicted: "
-                "outliers, or a model that is surer than it should be."
+                f"{rows} more than {FAR:.0f} standard deviations from the predicted “{name}”: "
+                "outliers, or an overconfident model."
             )
     return out
 

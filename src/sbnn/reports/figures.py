@@ -19,7 +19,7 @@ N_INPUTS_SHOWN = 9
 N_PAIRS = 5
 # Ends of the central 95 % of a distribution.
 BAND = (0.025, 0.975)
-# Falls of the log evidence within one iteration, in nats, that no step of an iteration makes.
+# A drop of the log evidence in one iteration, in nats, larger than any regular step makes.
 FALL = 5.0
 
 
@@ -28,11 +28,11 @@ class Shown(NamedTuple):
 
     title: str
     caption: str
-    source: str  # a data: address
+    source: str  # a data: URL
 
 
 def short(name: str, length: int = 28) -> str:
-    """A column's name on one line that fits into a figure."""
+    """A column name on one line, shortened to fit into a figure."""
     name = " ".join(str(name).split())
     return name if len(name) <= length else name[: length - 1] + "…"
 
@@ -45,14 +45,14 @@ def embed(figure: Any, title: str, caption: str, dpi: int = 110) -> Shown:
     """The figure as a PNG inside the page."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # glyphs of a column's name that the font does not have
+        warnings.simplefilter("ignore")  # column names may contain glyphs that the font lacks
         figure.savefig(buffer, format="png", dpi=dpi)
     source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
     return Shown(title, caption, source)
 
 
 def _label(ax: Any, **texts: str) -> None:
-    """Labels shown literally: a $ in a column's name does not start a formula."""
+    """Show labels literally: a $ in a column name does not start a formula."""
     for axis, text in texts.items():
         getattr(ax, f"set_{axis}")(short(text), parse_math=False)
 
@@ -64,7 +64,7 @@ def _by_output(values: np.ndarray) -> np.ndarray:
 
 # ---------------------------------------------------------------------------------- predictions
 def curves(fitted: Fit) -> list[Shown]:
-    """One input: the function and new observations over the range of the data and a bit beyond."""
+    """One input: the function and new observations, slightly beyond the range of the data."""
     name = fitted.features[0]
     x = fitted.x[name].to_numpy()
     pad = 0.15 * (np.ptp(x) or 1.0)
@@ -92,14 +92,14 @@ def curves(fitted: Fit) -> list[Shown]:
         text = (
             "Mean; the inner band holds the function with 95 % probability (the model's own "
             "uncertainty), the outer one new observations: function and noise together. Dotted "
-            "lines: where the data end."
+            "lines: limits of the data."
         )
         out.append(embed(figure, f"{target} as a function of {name}", text))
     return out
 
 
 def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[Shown]:
-    """Several inputs: the mean prediction when one input is set and the others stay as they are."""
+    """Several inputs: the mean prediction when one input is set and the others are unchanged."""
     order = np.argsort(-fitted.model.feature_relevance_, kind="stable")[:N_INPUTS_SHOWN]
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(fitted.x))[:n_rows]
@@ -135,7 +135,7 @@ def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[
             _label(ax, ylabel=target)
         text = (
             "The prediction, averaged over the rows of the table, when one input is set to a value "
-            "and the others stay; with the 95 % band of the average, without noise. Ticks: "
+            "and the others are unchanged; 95 % band of the average, without noise. Ticks: "
             "quantiles of the data."
         )
         if len(fitted.features) > len(order):
@@ -145,7 +145,7 @@ def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[
 
 
 def observed(fitted: Fit) -> list[Shown]:
-    """Predicted against observed, for rows the predicting fit did not see."""
+    """Predicted against observed, for unseen rows."""
     held, out = fitted.held_out, []
     rows = np.random.default_rng(0).permutation(len(held.rows))[:600]
     for k, target in enumerate(fitted.targets):
@@ -164,7 +164,7 @@ def observed(fitted: Fit) -> list[Shown]:
         ax.margins(y=0.08)
         ax.legend(title="95 % interval", frameon=False, fontsize=9, loc="upper left")
         text = (
-            "Mean and 95 % interval of unseen rows against what was observed. "
+            "Mean and 95 % interval of unseen rows against the observed values. "
             f"{missed.sum()} of {len(rows)} lie outside their interval."
         )
         out.append(embed(figure, f"{target}: predicted against observed", text))
@@ -198,10 +198,10 @@ def calibration(fitted: Fit) -> list[Shown]:
                   ylim=(0, 1))  # fmt: skip
         text = (
             "Left: flat, apart from chance, when the predicted distributions are right; a hump in "
-            "the middle means too wide, horns at the ends too narrow. Right: on the diagonal when "
-            "intervals hold what they claim. The grey bands hold each bar, and each point of the "
+            "the middle means too wide, peaks at the ends too narrow. Right: on the diagonal when "
+            "intervals have nominal coverage. The grey bands hold each bar, and each point of the "
             "curve, with at least 95 % probability if the predictions are right: up to one in "
-            "twenty may leave them by chance. Unseen rows only."
+            "twenty may lie outside by chance. Unseen rows only."
         )
         out.append(embed(figure, f"Calibration of {target}", text))
     return out
@@ -226,11 +226,11 @@ def pairs(fitted: Fit) -> Shown | None:
     )
     if posterior.sampled and model.network_.activation == "tanh":
         text += (
-            " Of mirror images, the same function with neurons exchanged or signs flipped, one is "
-            "shown; the axes leave out the outermost 1 % on either side."
+            " Mirror images (the same function with neurons exchanged or signs flipped) are shown "
+            "once; the axes omit the outermost 1 % on either side."
         )
     known = not np.isnan(model.relevance_).all()
-    which = "the parameters of largest relevance" if known else "the first parameters"
+    which = "the most relevant parameters" if known else "the first parameters"
     return embed(figure, f"Posterior of {which}", text)
 
 
@@ -246,12 +246,12 @@ def optimisation(fitted: Fit) -> Shown | None:
         )
         what = "Evidence over the steps of the refinement"
     else:
-        # In the units of y, as everywhere else on the page.
+        # In the units of y, as on the rest of the page.
         history = fitted.model.log_evidence_ + fitted.model.posterior_.evidence_history
         text = (
-            "It steps up where weights get precisions of their own in place of shared ones. A slow "
-            "fall is not an error: the update of α may pass through lower evidence before it rises "
-            "again. Dashed: the fit that was kept, of the highest evidence, or close to it with "
+            "It steps up where weights get individual instead of shared precisions. A slow decline "
+            "is not an error: the update of α may pass through lower evidence before it rises "
+            "again. Dashed: the fit that was kept, with the highest evidence, or close to it with "
             "fewer weights."
         )
         what = "Evidence over the iterations of the best optimum"
@@ -262,8 +262,8 @@ def optimisation(fitted: Fit) -> Shown | None:
 
 
 def _evidence_figure(history: np.ndarray, fitted: Fit) -> tuple[Any, list[str]]:
-    """The curve, and what its caption says before and after the text."""
-    # Laplace's first iterations lead up from a random start, far below all others.
+    """Plot the curve; return the sentences of the caption before and after the text."""
+    # The first iterations of Laplace climb from a random start, far below all others.
     usual, high = np.quantile(history, 0.1), history.max()
     first = 0 if fitted.model.posterior_.sampled else int(np.argmax(history >= usual))
     low = max(history[first:].min(), usual - 2 * (high - usual))
@@ -280,22 +280,22 @@ def _evidence_figure(history: np.ndarray, fitted: Fit) -> tuple[Any, list[str]]:
     ax.set(xlabel="iteration", ylabel="log evidence in nats")
     margin = 0.06 * (high - low) + 1e-9
     ax.set_ylim(low - margin, high + margin)
-    notes = [f"The first {first} iterations, from a random start, are left out." if first else ""]
+    notes = [f"The first {first} iterations, from a random start, are omitted." if first else ""]
     if len(changes):
         notes.append(
-            "Dotted: the fit itself was changed, usually by removing a neuron. The evidence falls "
-            "at once and recovers as the other neurons take over; such a trial is kept only if it "
+            "Dotted: the fit itself was changed, usually by removing a neuron. The evidence drops "
+            "at once and recovers as the other neurons adapt; such a trial is kept only if it "
             "ends no lower than it began."
         )
     if history[first:].min() < low:
-        notes.append("The deepest falls are cut off.")
+        notes.append("The deepest drops are cut off.")
     return figure, notes
 
 
 def falls(history: np.ndarray) -> np.ndarray:
-    """Iterations at which the fit itself was changed: the evidence fell far at once.
+    """Iterations at which the fit itself was changed: the evidence dropped sharply.
 
-    The first iterations come from a random start and may fall by themselves.
+    The first iterations, from a random start, are ignored: the evidence may drop there.
     """
     places = np.flatnonzero(np.diff(history) < -FALL) + 1
     return places[places > 10]

@@ -45,14 +45,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Run:
-    """What a sampling method reported; log evidences are for the targets in their own units."""
+    """Output of a sampling method; log evidences are for the targets in original units."""
 
     verified: bool | None
     evidence_gap: float | None
     log_evidence_error: float | None
     converged: bool
     reason: str = ""
-    slow: bool = False  # the last run mixed slowly, and no message says so
+    slow: bool = False  # the last run mixed slowly, and no message reports it
     n_evaluations: int = 0
     n_rejected: int = 0
     messages: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Record:
-    """Everything fit.json holds: how a fit was made, how it scores, and what is said of it."""
+    """The contents of fit.json: how a fit was made, its scores, verdict and warnings."""
 
     data: Source
     features: list[str]
@@ -92,12 +92,12 @@ class Record:
     numpy: str = np.__version__
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, as fit.json and `--json` hold them."""
+        """Plain values, as in fit.json and `--json`."""
         return {**asdict(self), "run": {} if self.run is None else asdict(self.run)}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Record:
-        """The inverse of `as_json`; KeyError or TypeError where `found` is not such a record."""
+        """The inverse of `as_json`; raises KeyError or TypeError if `found` is not a record."""
         known = {f.name: found[f.name] for f in fields(cls) if f.name in found}
         known["data"] = Source(**found["data"])
         known["run"] = Run(**found["run"]) if found["run"] else None
@@ -141,7 +141,7 @@ def fit(
     on_fold: Folds | None = None,
     on_stage: Callable[[Any], None] | None = None,
 ) -> Fit:
-    """Fit a model to a table and score it on rows it did not see.
+    """Fit a model to a table and score it on unseen rows.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def fit(
     command : str
         Command line that repeats the fit.
     step, on_fold, on_stage : function, optional
-        Progress: what happens now; folds finished, of how many; stages of a sampler.
+        Progress callbacks: the current step; folds finished and in total; sampler stages.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def fit(
     step(f"fitted by {model.method_used_} in {duration(seconds)}")
     with warnings.catch_warnings(record=True) as caught_again:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of refits: the scores show it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # from refits; visible in the scores
         make = lambda: SparseBNNRegressor(**options)
         scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold)
     unseen = time.perf_counter() - started - seconds
@@ -214,7 +214,7 @@ def judged(fitted: Fit, warned: Sequence[str] = ()) -> Fit:
 def _record(
     model: SparseBNNRegressor, features: list[str], targets: list[str], scored: HeldOut
 ) -> Record:
-    """What the model and its scores say; the rest is added where it is known."""
+    """The part of the record given by the model and its scores."""
     scores = scored.scores()
     return Record(
         data=Source(0),
@@ -239,7 +239,7 @@ def _run(model: SparseBNNRegressor) -> Run | None:
     result = getattr(model, "result_", None)
     if result is None:
         return None
-    # The method saw standardised targets; log evidences are given for those of the table.
+    # The method saw standardised targets; log evidences are reported for those of the table.
     units = model.log_evidence_ - result.log_evidence
     return Run(
         verified=result.verified,
@@ -259,10 +259,10 @@ def _run(model: SparseBNNRegressor) -> Run | None:
 
 
 def _slow(result: Result) -> bool:
-    """Whether the last run of the sampler mixed slowly and no message says so."""
+    """Whether the last run of the sampler mixed slowly and no message reports it."""
     ended = result.reason.exact if isinstance(result.reason, SearchEnded) else result.reason
-    said = any(getattr(message, "outcome", None) == ended for message in result.messages)
-    return not isinstance(ended, SamplingFinished) and not said
+    reported = any(getattr(message, "outcome", None) == ended for message in result.messages)
+    return not isinstance(ended, SamplingFinished) and not reported
 
 
 def _source(source: str | Path | None, n_rows: int) -> Source:

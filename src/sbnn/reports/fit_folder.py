@@ -1,4 +1,4 @@
-"""Fit folders: a `Fit` written to files and read back, with errors that name what is damaged."""
+"""Fit folders: write a `Fit` to files and read it back, with errors that name damaged files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sbnn.reports.validation import HeldOut
 from sbnn.tables.header import TableError
 from sbnn.tables.reader import near
 
-# Fields of `HeldOut`, and what their columns are called after the target's name.
+# Fields of `HeldOut`, and the suffixes of their columns after the name of the target.
 HELD_OUT_COLUMNS = {
     "y": "observed",
     "mean": "mean",
@@ -67,7 +67,7 @@ def load(folder: Path) -> Fit:
     Raises
     ------
     TableError
-        If this is not a fit folder, or a file of it is missing or damaged.
+        If this is not a fit folder, or one of its files is missing or damaged.
     """
     record = read_record(folder)
     for name in (DATA, HELD_OUT):
@@ -82,7 +82,7 @@ def load(folder: Path) -> Fit:
 
 
 def read_record(folder: Path) -> Record:
-    """Read what was fitted to what.
+    """Read the record of a fit.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def read_record(folder: Path) -> Record:
     Raises
     ------
     TableError
-        If this is not a fit folder, or its fit.json is damaged or of another version.
+        If this is not a fit folder, or its fit.json is damaged or from another version.
     """
     if not folder.exists():
         raise TableError(
@@ -152,7 +152,7 @@ def read_model(folder: Path) -> SparseBNNRegressor:
 
 
 def extrapolations(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, np.ndarray]:
-    """Inputs with rows outside the range they had in the fit, and which rows.
+    """Rows of each input outside its range in the fit.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def extrapolations(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, 
     seen = pd.read_csv(folder / DATA, index_col=0).iloc[:, : frame.shape[1]]
     if len(seen) != n_rows:
         raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {n_rows} rows.")
-    seen.columns = frame.columns  # an input may have the name of the column of lines
+    seen.columns = frame.columns  # an input may have the same name as the column of line numbers
     return outside_range(seen, frame)
 
 

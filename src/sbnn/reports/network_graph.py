@@ -13,7 +13,7 @@ from sbnn.problems.network import Network
 from sbnn.reports.fit import Fit
 
 MAX_PRUNED, MAX_EDGES, MAX_NODES = 150, 1200, 40
-Node = tuple[int, int]  # layer and place in it; −1 is the bias
+Node = tuple[int, int]  # layer and position in it; −1 is the bias
 Place = tuple[float, float]
 
 
@@ -38,7 +38,7 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
     Returns
     -------
     dict
-        What the template draws.
+        Data for the template.
     """
     network, summary = fitted.model.network_, fitted.model.summary()
     gone = summary["pruned"].to_numpy()
@@ -71,7 +71,7 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
 
 
 def _drawn_parameters(fitted: Fit, gone: np.ndarray) -> list[int]:
-    """All parameters of a small network; of a large one those kept, the most relevant first."""
+    """All parameters of a small network; for a large one, the kept ones, most relevant first."""
     if len(gone) <= MAX_PRUNED:
         return list(range(len(gone)))
     gamma = np.nan_to_num(fitted.model.relevance_, nan=1.0)
@@ -80,7 +80,7 @@ def _drawn_parameters(fitted: Fit, gone: np.ndarray) -> list[int]:
 
 def _places(fitted: Fit, layers: list[list[int]]) -> tuple[dict[Node, Place], float, float]:
     """Coordinates of every node, width and height of the picture."""
-    # As far apart as there is room for: names of inputs need 22 units.
+    # Spread over the available room: names of inputs need 22 units.
     tallest = max(len(layer) for layer in layers)
     step, gap = 34.0 if tallest <= 20 else 22.0, 190.0
     height = max(tallest * step, 90.0) + 64
@@ -122,7 +122,7 @@ def _edges(
 
 
 def _room(names: Iterable[str]) -> float:
-    """Space beside a layer for its names, which are cut at 24 letters."""
+    """Space beside a layer for its names, which are truncated to 24 letters."""
     return 35.0 + 7.5 * max(min(len(name), 24) for name in names)
 
 
@@ -142,7 +142,7 @@ def ends_of(network: Network) -> list[tuple[int, int, int]]:
 
 
 def _drawn_nodes(sizes: Sequence[int], ends: Iterable[tuple[int, int, int]]) -> list[list[int]]:
-    """Per layer the nodes that are shown: all of them while few, else those with edges."""
+    """The nodes shown in each layer: all if few, otherwise those with edges."""
     counts: dict[Node, int] = {}
     for layer, i, j in ends:
         for node in ((layer, i), (layer + 1, j)):
@@ -169,7 +169,7 @@ def node_name(fitted: Fit, layer: int, j: int) -> str:
 
 
 def as_shown(row: pd.Series) -> list[str]:
-    """Median, spread, log α and γ of a parameter as the page writes them."""
+    """Median, spread, log α and γ of a parameter, formatted for the page."""
     log_alpha, gamma = float(row["log_alpha"]), float(row["relevance"])
     return [
         rounded(row["median"], row["spread"]),

@@ -1,4 +1,4 @@
-"""What commands write, and checks beforehand: never over what others wrote."""
+"""Checks of output paths before a command runs: never overwrite other files."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from pathlib import Path
 
 from sbnn.tables.header import TableError
 
-# What a fit and a comparison write.
+# Files written by a fit and by a comparison.
 MODEL, FIT, DATA, HELD_OUT, REPORT = (
     "model.nc", "fit.json", "training.csv", "held_out.csv", "report.html",
 )  # fmt: skip
 FIT_FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
-# Endings of tables that are not written.
+# Suffixes of formats that are not written.
 OTHERS = frozenset({".parquet", ".pq", ".xlsx", ".xls", ".json", ".html", ".nc"})
 COMPARISON_FILES = frozenset({"compare.csv", "compare.json"})
 
 
 def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
-    """Refuse to overwrite, and with `force` to delete what is none of `files`."""
+    """Raise unless `out` is a folder that a command may write.
+
+    Parameters
+    ----------
+    out : Path
+    force : bool
+        Allow an existing folder if it holds nothing but `files`.
+    files : frozenset of str
+        Names of the files that the command writes.
+
+    Raises
+    ------
+    TableError
+        If the folder exists, is not a folder, or cannot be written.
+    """
     if not out.exists() and not out.is_symlink():
         _check_place(out)
         return
@@ -37,7 +51,19 @@ def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
 
 
 def check_file(out: Path, force: bool) -> None:
-    """Refuse to overwrite a file without `force`, and a folder at all."""
+    """Raise unless `out` is a CSV file that a command may write.
+
+    Parameters
+    ----------
+    out : Path
+    force : bool
+        Allow an existing file.
+
+    Raises
+    ------
+    TableError
+        If the file exists, has another format, or cannot be written.
+    """
     if out.is_dir():
         raise TableError(f"{out} is a folder; give a file with --out.")
     if out.suffix.lower() in OTHERS:
@@ -50,16 +76,16 @@ def check_file(out: Path, force: bool) -> None:
 
 
 def _check_place(out: Path) -> None:
-    """The folder that is to hold `out`, or the nearest one that exists, must take new files."""
+    """Raise unless the folder of `out`, or its nearest existing parent, is writable."""
     above = next(path for path in out.absolute().parents if path.exists())
     if not above.is_dir():
         raise TableError(f"{out} cannot be written: {above} is not a folder. Give another --out.")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise TableError(f"{out} cannot be written: no right to write in {above}.")
+        raise TableError(f"{out} cannot be written: no permission to write in {above}.")
 
 
 def check_study(out: Path) -> None:
-    """The study empties the folder of its results when its settings change: it must be its own."""
+    """Raise unless `out` suits the study, which empties its results when its settings change."""
     if out.exists() and not out.is_dir():
         raise TableError(f"{out} is a file; give a folder with --out.")
     results = out / "results"

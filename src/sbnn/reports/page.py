@@ -1,4 +1,4 @@
-"""The report of one fit as an HTML page: verdict, figures and tables put into the template."""
+"""The report of one fit as an HTML page: verdict, figures and tables in a template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write(fitted: Fit, folder: Path) -> Path:
     Returns
     -------
     Path
-        That of the page.
+        The page.
     """
     path = folder / REPORT
     write_text(path, render(fitted))
@@ -85,5 +85,5 @@ def render(fitted: Fit) -> str:
 
 
 def with_options(text: str) -> Markup:
-    """The text, escaped, with options such as --hidden set as code that no line breaks."""
+    """The text, escaped, with options such as --hidden as code that does not wrap."""
     return Markup(re.sub(r"--[a-z][a-z-]*", r'<code class="whole">\g<0></code>', str(escape(text))))

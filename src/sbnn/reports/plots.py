@@ -1,4 +1,4 @@
-"""Figures: networks as graphs, pairwise posteriors, evidence surfaces, predictions."""
+"""Figures: data, predictions, networks as graphs, pairwise posteriors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.extras import require
-from sbnn.evidence.closed_form import log_evidence
-from sbnn.evidence.mixture import GaussianMixture
 from sbnn.methods.registry import colour_of, title_of
-from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
 
 Labels = Sequence[str] | np.ndarray
-Pairs = Sequence[tuple[int, int]]
 Point = tuple[float, float]
 Truth = Callable[[np.ndarray], np.ndarray]
 TRUTH, DATA, BEFORE = "#111111", "#555555", "#999999"
@@ -39,7 +35,19 @@ def _axes(ax: Any, figsize: tuple[float, float] = (5.0, 3.4)) -> Any:
 
 
 def plot_data(x: np.ndarray, y: np.ndarray, truth: Truth | None = None, ax: Any = None) -> Any:
-    """Observations, and the truth as a line."""
+    """Plot observations, and the truth as a line.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,)
+    truth : callable, optional
+        The true function.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
     ax = _axes(ax)
     if truth is not None:
         grid = np.linspace(np.min(x), np.max(x), 400)
@@ -60,7 +68,30 @@ def plot_predictions(
     ax: Any = None,
     title: str | None = None,
 ) -> Any:
-    """Push-forward draws, their mean and 95 % band, with truth and data."""
+    """Plot push-forward draws, their mean and 95 % band, with truth and data.
+
+    Parameters
+    ----------
+    result : Result
+        Of a network with one input and one output.
+    x : ndarray, shape (m,)
+        Inputs to predict at.
+    truth : callable, optional
+        The true function.
+    data : tuple of two ndarray, optional
+        Observations (x, y).
+    n : int
+        Number of draws.
+    colour : str, optional
+        By default, the colour of the method.
+    ax : Axes, optional
+    title : str, optional
+        By default, the title of the method.
+
+    Returns
+    -------
+    Axes
+    """
     ax = _axes(ax)
     colour = colour or colour_of(result.method)
     draws = result.push_forward(x, n)
@@ -84,7 +115,23 @@ def plot_network(
     labels: bool = True,
     ax: Any = None,
 ) -> Any:
-    """The network as a graph; with `relevance`, line width is γ and pruned edges are dashed."""
+    """Plot the network as a graph; with `relevance`, line width is γ and pruned edges are dashed.
+
+    Parameters
+    ----------
+    network : Network
+    relevance : ndarray, shape (n_parameters,), optional
+        γ of every parameter.
+    threshold : float
+        Edges with γ below it are dashed.
+    labels : bool
+        Label the edges, if there are at most 16.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
     width = 1.9 * (len(network.sizes) + 0.3)
     ax = _axes(ax, figsize=(width, 0.8 * max(network.sizes) + 1.2))
     place = {
@@ -226,7 +273,7 @@ def plot_pairs(
 
 
 def _pair_limits(samples: Sequence[np.ndarray]) -> np.ndarray:
-    """Axis limits (d, 2); a few far draws of a heavy tail would squeeze all others together."""
+    """Axis limits (d, 2) without heavy tails, whose few draws would compress all others."""
     low, high = np.quantile(np.concatenate(samples), [0.01, 0.99], axis=0)
     pad = 0.12 * (high - low) + 1e-9
     return np.stack([low - pad, high + pad], axis=1)
@@ -245,7 +292,7 @@ def _marginal(ax: Any, draws: np.ndarray, limits: np.ndarray, colour: str, style
 
 
 def _label_outer(ax: Any, labels: Labels, i: int, j: int) -> None:
-    """Labels on the lower and left edge of the triangle only."""
+    """Label only the lower and left edge of the triangle."""
     if i == len(labels) - 1:
         ax.set_xlabel(labels[j], fontsize=10)
     else:
@@ -257,93 +304,10 @@ def _label_outer(ax: Any, labels: Labels, i: int, j: int) -> None:
 
 
 def _inner_ticks(low: float, high: float) -> np.ndarray:
-    """One or two round numbers, far enough from the edges that neighbours' labels do not touch."""
+    """One or two round ticks, far enough from the edges that neighbouring labels do not touch."""
     from matplotlib.ticker import MaxNLocator
 
     margin = 0.16 * (high - low)
     ticks = np.asarray(MaxNLocator(4).tick_values(low, high))
     inner = ticks[(ticks > low + margin) & (ticks < high - margin)]
     return inner if len(inner) <= 2 else inner[::2]
-
-
-def plot_density_surfaces(phi: np.ndarray, pairs: Pairs, labels: Labels) -> Any:
-    """3-D surfaces of the kernel density of pairs of parameters."""
-    from scipy.stats import gaussian_kde
-
-    figure = _figure(figsize=(4.2 * len(pairs), 3.8))
-    for place, (i, j) in enumerate(pairs, start=1):
-        ax = figure.add_subplot(1, len(pairs), place, projection="3d")
-        density = gaussian_kde(phi[:, [i, j]].T, bw_method=0.08)
-        limit = 2.0 * np.median(np.abs(phi[:, [i, j]])) + 1e-9
-        grid = np.linspace(-limit, limit, 60)
-        a, b = np.meshgrid(grid, grid)
-        values = density(np.stack([a.ravel(), b.ravel()])).reshape(a.shape)
-        ax.plot_surface(a, b, values, cmap="viridis", lw=0, rcount=60, ccount=60)
-        ax.set(xlabel=labels[i], ylabel=labels[j])
-        ax.set_zticks([])
-        ax.view_init(elev=40, azim=-60)
-        ax.tick_params(labelsize=7)
-    return figure
-
-
-def plot_evidence_surfaces(
-    mixture: GaussianMixture,
-    ard: np.ndarray,
-    hyperprior: Hyperprior,
-    log_alpha: np.ndarray,
-    pairs: Pairs,
-    labels: Labels,
-    span: tuple[float, float] = (-5.0, 12.0),
-    n: int = 21,
-) -> Any:
-    """Log evidence, hyperprior and objective over pairs of log α, the others at the optimum."""
-    grid = np.linspace(span[0], span[1], n)
-    figure = _figure(figsize=(9.6, 3.0 * len(pairs)))
-    axes = figure.subplots(len(pairs), 3, squeeze=False)
-    for row, (i, j) in enumerate(pairs):
-        surfaces = np.empty((3, n, n))
-        for a, first in enumerate(grid):
-            for b, second in enumerate(grid):
-                at = log_alpha.copy()
-                at[i], at[j] = first, second
-                evidence = log_evidence(at, mixture, ard)
-                hyper = float(hyperprior.log_density(at))
-                surfaces[:, b, a] = evidence, hyper, evidence + hyper
-        for column, name in enumerate(("log evidence", "log hyperprior", "objective")):
-            ax = axes[row, column]
-            values = surfaces[column]
-            floor = values.max() - 12.0
-            image = ax.contourf(grid, grid, np.maximum(values, floor), levels=24, cmap="viridis")
-            ticks = np.linspace(max(values.min(), floor), values.max(), 4)
-            figure.colorbar(image, ax=ax, format="%.3g", ticks=ticks)
-            ax.set_xlabel(rf"$\log\alpha$ of {labels[i]}")
-            ax.set_ylabel(rf"$\log\alpha$ of {labels[j]}")
-            if row == 0:
-                ax.set_title(name)
-            if column == 2:
-                ax.plot(log_alpha[i], log_alpha[j], "x", color="white", ms=11, mew=4)
-                ax.plot(log_alpha[i], log_alpha[j], "x", color="#D55E00", ms=10, mew=2)
-    return figure
-
-
-def plot_optimisation(
-    objective: Any, log_alpha: np.ndarray, relevance: np.ndarray, labels: Labels
-) -> Any:
-    """Objective, log α and γ against Newton iterations."""
-    figure = _figure(figsize=(10.5, 3.3))
-    axes = figure.subplots(1, 3)
-    steps = np.arange(len(objective))
-    axes[0].plot(steps, objective, "o-", color="#0072B2", ms=3.5)
-    axes[0].set_ylabel("objective")
-    colours = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#111111"]
-    lines = []
-    for k, label in enumerate(labels):
-        style = {"color": colours[k % len(colours)], "ls": ("-", "--", ":")[k // len(colours) % 3]}
-        lines += axes[1].plot(steps, log_alpha[:, k], label=label, **style)
-        axes[2].plot(steps, relevance[:, k], **style)
-    axes[1].set_ylabel(r"$\log\alpha$")
-    axes[2].set(ylabel=r"$\gamma$", ylim=(-0.03, 1.03))
-    for ax in axes:
-        ax.set_xlabel("Newton iteration")
-    figure.legend(handles=lines, loc="outside right center", fontsize=9, frameon=False)
-    return figure

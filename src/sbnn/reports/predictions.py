@@ -1,4 +1,4 @@
-"""Predictions of new rows as columns beside the user's table, and which rows extrapolate."""
+"""Predictions as new columns of the user's table, and rows that extrapolate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 
 def outside_range(seen: pd.DataFrame, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Inputs with rows outside the range they had in the fit, and which rows.
+    """Rows of each input outside its range in the fit.
 
     Parameters
     ----------
@@ -22,14 +22,25 @@ def outside_range(seen: pd.DataFrame, frame: pd.DataFrame) -> dict[str, np.ndarr
     Returns
     -------
     dict of ndarray of bool, shape (n_rows,)
-        By input, only those with rows outside.
+        By input; only inputs with rows outside.
     """
     outside = (frame < seen.min()) | (frame > seen.max())
     return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
 
 
 def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
-    """Names of the inputs outside the range of the fit, one list for each of n rows."""
+    """Names of the inputs outside the range of the fit, one list for each of n rows.
+
+    Parameters
+    ----------
+    outside : dict of ndarray of bool
+        See `outside_range`.
+    n : int
+
+    Returns
+    -------
+    list of list of str
+    """
     return [[name for name, rows in outside.items() if rows[k]] for k in range(n)]
 
 
@@ -40,13 +51,13 @@ def with_columns(
 ) -> pd.DataFrame:
     """The user's table with columns for the predictions and for the inputs that extrapolate.
 
-    Predictions are rounded to a thousandth of their standard deviation: further digits mean
-    nothing. If the table already has a column y_mean, the new one is y_predicted_mean.
+    Predictions are rounded to a thousandth of their standard deviation: further digits are
+    meaningless. If the table already has a column y_mean, the new one is y_predicted_mean.
 
     Parameters
     ----------
     table : DataFrame
-        As the user gave it.
+        The user's table, unchanged.
     predicted : dict of dict of list
         By target: mean, std, lower and upper.
     outside : dict of ndarray of bool

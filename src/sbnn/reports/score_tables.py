@@ -42,7 +42,7 @@ def relevance_table(fitted: Fit) -> list[dict[str, Any]]:
 
 
 def _share(value: float, error: float) -> str:
-    """Tenths of a percent at most."""
+    """A percentage with at most one decimal."""
     if max(value, error) < 0.05:
         return "below 0.1 %"
     return (with_error(value, error) if error >= 0.05 else f"{fixed(value, 1)} ± below 0.1") + " %"
@@ -108,7 +108,7 @@ def parameter_table(fitted: Fit) -> list[dict[str, Any]]:
 
 
 def _sortable(value: float) -> str:
-    """A number JavaScript sorts; unknown values come last."""
+    """A sort key for JavaScript; unknown values come last."""
     if np.isnan(value):
         return "-1e309"
     return "1e309" if np.isinf(value) else f"{value:.6g}"

@@ -26,10 +26,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Predictions for rows that were left out, every array of shape (n_rows, n_outputs)."""
+    """Predictions for held-out rows; all arrays have shape (n_rows, n_outputs)."""
 
     how: str
-    rows: np.ndarray  # (n_rows,), places in the training table
+    rows: np.ndarray  # (n_rows,), positions in the training table
     y: np.ndarray
     mean: np.ndarray
     std: np.ndarray
@@ -112,7 +112,7 @@ def cross_validate(
     if not 2 <= folds <= len(y):
         raise ValueError(f"`folds` must be from 2 to the number of rows, {len(y)}; got {folds}.")
     n_run = folds if n_run is None else min(n_run, folds)
-    # Shuffled here and not by KFold: the documented scores belong to these folds.
+    # Shuffled here rather than by KFold: the documented scores use these folds.
     order = np.random.default_rng([seed, 7]).permutation(len(y))
     splits = list(KFold(folds).split(order))[:n_run]
     parts, scored = [], []
@@ -138,8 +138,8 @@ def cross_validate(
 def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     """Leave-one-out predictions of posterior draws, by Pareto-smoothed importance sampling.
 
-    Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). Where α was learned (`nsbl`), it stays
-    as chosen by all rows.
+    Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). If α was learned (`nsbl`), it stays
+    as learned from all rows.
 
     Parameters
     ----------
@@ -162,14 +162,14 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     log_weights, tails = array_stats.psislw(
         log_likelihood.sum(axis=2) if several else log_likelihood, axis=0
     )
-    smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # the draws come back last
+    smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # draws are the last axis
     smoothed /= smoothed.sum(axis=0)
-    how = "leave-one-out: each row predicted by posterior draws reweighted as if it were not there"
+    how = "leave-one-out: each row predicted by posterior draws reweighted to exclude it"
     if getattr(model, "method_used_", None) == "nsbl":
-        how += "; what is pruned stays as all rows chose it"
+        how += "; pruning is based on all rows"
     bad = int((np.asarray(tails) > 0.7).sum())
     if bad:
-        how += f" (unreliable for {bad} of {len(y)} rows, which move the posterior too far)"
+        how += f" (unreliable for {bad} of {len(y)} rows with strong influence)"
     left_out = predictive.reweighted(smoothed[:, :, None] if several else smoothed)
     return HeldOut(how, np.arange(len(y)), **_score(y, left_out))
 
@@ -221,7 +221,7 @@ def compare_methods(
     x, y, folds
         See `cross_validate`.
     step, on_fold, on_stage : function, optional
-        Progress: what happens now; folds finished, of how many; stages of a sampler.
+        Progress callbacks: the current step; folds finished and in total; sampler stages.
 
     Returns
     -------

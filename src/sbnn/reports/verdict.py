@@ -1,4 +1,4 @@
-"""The verdict on a fit, in sentences: how good, how sure, what was pruned, whether verified."""
+"""The verdict on a fit, in sentences: accuracy, calibration, pruning, inputs, verification."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from sbnn.reports.validation import standard_errors
 if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
 
-# Shares of the prediction's sensitivity, of squared slopes: an input of 1 % moves the prediction a
-# tenth as much as all together do. Below the second one an input is said to have no influence.
+# Shares of the squared gradient: an input of 1 % changes the prediction a tenth as much as all
+# inputs together. Below the second share an input is reported to have almost no influence.
 IRRELEVANT = 0.01
 UNUSED = 1e-3
 
@@ -37,7 +37,7 @@ class Sentence:
 
 
 def verdict(fitted: Fit) -> list[Sentence]:
-    """Judge a fit in words: how good, how sure, what was pruned, verified or not.
+    """Judge a fit in words: accuracy, calibration, pruning, inputs, verification.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
     r2, rmse = fitted.scores["r2"][k], fitted.scores["rmse"][k]
     name = fitted.targets[k]
     if np.isnan(r2):
-        return Sentence("plain", f"“{name}” is the same in every row; there is nothing to explain.")
+        return Sentence("plain", f"“{name}” is constant; there is nothing to explain.")
     shown = with_error(rmse, standard_errors(fitted.held_out)["rmse"][k])
     error = f"its typical error is {shown}, where “{name}” itself "
     error += f"varies by {number(float(fitted.held_out.y[:, k].std()))}"
@@ -74,7 +74,7 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
 
 
 def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
-    """Central 95 % of the share of n rows that correct intervals hold (binomial distribution)."""
+    """Central 95 % of the coverage of n rows by correct intervals (binomial distribution)."""
     from scipy.stats import binom
 
     low, high = binom.ppf([0.025, 0.975], n, level) / n
@@ -86,16 +86,16 @@ def _sureness(fitted: Fit, k: int) -> Sentence:
     low, high = coverage_range(n)
     noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
     own = float(own_uncertainty(fitted)[k])
-    start = f"95 % intervals for “{fitted.targets[k]}” held {percent(share, n)} of {n:,} such rows"
-    known = "given as" if fitted.model.noise_std is not None else "found to be"
+    start = f"95 % intervals for “{fitted.targets[k]}” cover {percent(share, n)} of {n:,} such rows"
+    known = "given as" if fitted.model.noise_std is not None else "estimated as"
     end = (
-        f" They contain the noise, {known} {noise_text(fitted, noise)} (standard deviation), and "
+        f" They include the noise, {known} {noise_text(fitted, noise)} (standard deviation), and "
         f"the model's own uncertainty, {number(own, 2)} for a typical row."
     )
     if share < low:
-        return Sentence("bad", f"{start}, too few: the model is surer than it should be.{end}")
+        return Sentence("bad", f"{start}, too few: the model is overconfident.{end}")
     if share > high:
-        return Sentence("plain", f"{start}: the intervals are wider than they need to be.{end}")
+        return Sentence("plain", f"{start}: the intervals are wider than necessary.{end}")
     allowed = f"{100 * low:.0f} to {100 * high:.0f} %"
     return Sentence("good", f"{start}, within what chance allows ({allowed}).{end}")
 
@@ -116,7 +116,7 @@ def _sparsity(fitted: Fit) -> Sentence:
     text += f"{gone} {went} pruned: the data do not support {them}." if gone else "none was pruned."
     if several:
         text += f" The prediction averages {len(model.optima_)} optima: fits from different starts"
-        text += ", each pruned by itself."
+        text += ", each pruned separately."
     return Sentence("plain", text)
 
 
@@ -125,18 +125,18 @@ def _inputs(fitted: Fit) -> list[Sentence]:
     if len(shares) == 1:
         return []
     sure = shares >= np.maximum(IRRELEVANT, 2 * fitted.model.feature_relevance_std_)
-    sure |= shares >= 0.2  # so large that it is named even where optima disagree on it
+    sure |= shares >= 0.2  # large enough to be named even if the optima disagree on it
     order = np.argsort(-shares)
     named = [j for i, j in enumerate(order) if sure[j] and (i < 3 or shares[j] >= 0.1)]
     found = [f"“{fitted.features[j]}” ({_as_percent(shares[j])})" for j in named]
-    text = "The prediction follows no input."
+    text = "The prediction depends on no input."
     if found:
-        most = " most" if (shares >= IRRELEVANT).sum() > len(found) else ""
-        text = f"The prediction follows {listed(found)}{most}."
+        most = " mainly" if (shares >= IRRELEVANT).sum() > len(found) else ""
+        text = f"The prediction depends{most} on {listed(found)}."
     rest = [j for j in order if j not in named]
     weak = [j for j in rest if shares[j] >= UNUSED]
     idle = [j for j in rest if shares[j] < UNUSED]
-    for title, inputs in (("Less, or less surely", weak), ("Next to no influence", idle)):
+    for title, inputs in (("Weaker or less certain", weak), ("Almost no influence", idle)):
         if inputs:
             shown = [f"“{fitted.features[j]}”" for j in inputs[:6]]
             if inputs is weak:
@@ -165,23 +165,23 @@ def _verified(fitted: Fit) -> Sentence:
     if run.verified and not run.converged:
         return Sentence("plain", f"Verified, with a reservation: the {value} computed at the "
                         f"optimum agrees with the estimate that led there (off by {gap} nat), but "
-                        "the sampler there moved slowly, so its error may be larger.")  # fmt: skip
+                        "the sampler mixed slowly there, so its error may be larger.")  # fmt: skip
     if run.verified:
         return Sentence("good", f"Verified: the {value} was computed exactly at the optimum; the "
                         f"estimate that led there was off by {gap} nat.")  # fmt: skip
     return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
-                    f"{gap} nat; the precisions α, and what was pruned, may be wrong.")  # fmt: skip
+                    f"{gap} nat; the precisions α and the pruning may be wrong.")  # fmt: skip
 
 
 def evidence_text(fitted: Fit) -> str:
-    """The log evidence, with its error where a method sampled."""
+    """The log evidence, with its error if the method samples."""
     run = fitted.record.run
     error = None if run is None else run.log_evidence_error
     return log_evidence(fitted.model.log_evidence_, error)
 
 
 def own_uncertainty(fitted: Fit, n_rows: int = 500) -> np.ndarray:
-    """Median over rows of the table of the std of the function, shape (n_outputs,)."""
+    """Std of the function, median over the rows of the table, shape (n_outputs,)."""
     rows = np.random.default_rng(0).permutation(len(fitted.x))[:n_rows]
     function = fitted.model.predictive(fitted.x.iloc[rows], noise=False)
     return np.atleast_1d(np.median(function.std(), axis=0))

@@ -1,4 +1,4 @@
 """Particles and the log evidence of any target: tempering, moves, checkpoints, workers.
 
-Imports `problems` and what is below it.
+Imports `problems` and the rooms below it.
 """

@@ -31,7 +31,7 @@ from sbnn.sampling.tempering import (
     temper,
 )
 
-# At this β a neuron that was pruned comes back, and leaves again, within a few blocks of moves.
+# At this β a pruned neuron returns, and is pruned again, within a few blocks of moves.
 HOT = 0.05
 # A block is `WALKS` steps of φ at fixed α and `RESCALINGS` changes of log α at fixed z.
 WALKS, RESCALINGS = 5, 15
@@ -46,20 +46,20 @@ def heat_and_cool(
     evaluate: Evaluate | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """From draws φ of the posterior at an optimum α* to draws of p(φ, log α|D).
+    """Turn draws φ of the posterior at an optimum α* into draws of p(φ, log α|D).
 
     Local moves at β = 1 take very long to bring a pruned neuron back. So the population is moved
     at β = `HOT`, where that is easy, and brought back to β = 1 by tempering with resampling, as in
     TMCMC. A block of moves has three parts, each of which keeps p(φ, log α) p(D|φ)^β:
 
     - log α from p(log α|φ), without an evaluation;
-    - random walks of φ at fixed α, shaped by the precision βH + diag(α), where H is what the data
-      add at the optimum;
+    - random walks of φ at fixed α, shaped by the precision βH + diag(α), where H is the
+      precision the data contribute at the optimum;
     - log α of a few parameters up or down by the same amount, φ = z α^(−½) following at fixed z
       (`sbnn.sampling.moves.Rescale`).
 
     No prior is wider than the box in which the likelihood was sampled: log α starts at −2 log of
-    its half-width. Without that, a neuron whose step lies between or beyond the data may have any
+    its half-width. Otherwise, a neuron whose step lies between or beyond the data may have any
     weight, and a single draw in thousands decides mean and standard deviation of a prediction.
 
     Parameters
@@ -95,7 +95,7 @@ def heat_and_cool(
         d = problem.n_parameters
         signed = flips.apply_random(generator(key, 2), joint[:, :d])
         joint = np.concatenate([signed, joint[:, d:]], axis=1)
-    if evaluate is None:  # the walks may have used a rapid, rounded likelihood
+    if evaluate is None:  # the walks may have used a fast, rounded likelihood
         log_likelihood = problem.log_likelihood(np.asarray(to_parameters(joint, problem.ard)))
         n_evaluations += len(joint)
     return joint, log_likelihood, n_evaluations
@@ -119,7 +119,7 @@ class JointModel:
     problem: Problem
     hyperprior: Hyperprior
     hottest: Tempered
-    information: np.ndarray  # (d, d), what the data add to the prior's precision
+    information: np.ndarray  # (d, d), precision the data add to the prior's
     low: np.ndarray  # lower bounds of log α
 
     @classmethod
@@ -167,7 +167,7 @@ def step(
     Parameters
     ----------
     key : int or JAX key
-        Of the whole run: each stage derives its own from it.
+        Key of the whole run; each stage derives its own key from it.
     state : AnnealingState
     model : JointModel
 
@@ -188,7 +188,7 @@ def step(
 
 
 def _cool(rng: np.random.Generator, state: AnnealingState) -> AnnealingState:
-    """The population resampled to the next β, at which half of it still counts."""
+    """Resample to the next β, at which the effective sample size is half the population."""
     joint, log_likelihood, _ = state.particles
     beta = next_beta(log_likelihood, state.beta)
     chosen = systematic_resample(rng, normalise(temper(log_likelihood, beta - state.beta)))
@@ -229,7 +229,7 @@ def lowest_log_alpha(problem: Problem) -> np.ndarray:
 
 
 def _data_information(phi: np.ndarray, ard: np.ndarray) -> np.ndarray:
-    """H: inverse covariance of the draws less the prior's share; at an optimum αE[φ²] = 1."""
+    """H: inverse covariance of the draws minus the prior precision; at an optimum αE[φ²] = 1."""
     factor = covariance_factor(phi, np.full(len(phi), 1.0 / len(phi)))
     precision = np.linalg.inv(factor @ factor.T)
     prior = np.where(ard, 1.0 / np.maximum((phi**2).mean(axis=0), 1e-300), 0.0)

@@ -1,4 +1,4 @@
-"""Checkpoints: a long computation's state in a folder, each part written whole or not at all."""
+"""Checkpoints: the state of a long computation in a folder, each part written atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sbnn.sampling.storage import Companion, Saved
 
 try:
     import fcntl
-except ImportError:  # not on Windows; there, nothing stops a second process
+except ImportError:  # not available on Windows, where nothing stops a second process
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 2
@@ -30,7 +30,7 @@ _START_OVER = "Give another directory, or delete this one to start over."
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used: of another call, damaged, or in use."""
+    """A checkpoint that cannot be used: it belongs to another call, is damaged, or is in use."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class FolderCheckpoint:
 
 
 class Folder:
-    """The files of one call: `call.sbnn`, which says of what call and which parts there are, one
-    file per part, and at the end the result alone.
+    """The files of one call: `call.sbnn`, which describes the call and lists its parts, one file
+    per part, and at the end only the result.
 
-    A file is a line with the format and the SHA-256 of all that follows, a line of JSON, and the
+    A file is a line with the format and the SHA-256 of the rest, a line of JSON, and the
     arrays as .npz without pickle. It is written under a temporary name, synchronised to disk and
     renamed. A part's name enters `call.sbnn` after its file is there, so a name without a file
     means that the file was lost.
@@ -92,7 +92,7 @@ class Folder:
             raise
 
     def _open(self) -> None:
-        # A temporary file of ours is what an interrupted write left; nothing was lost with it.
+        # Our temporary files are left over from interrupted writes; they hold nothing of value.
         names = sorted(p.name for p in self.path.iterdir() if not p.name.endswith(UNFINISHED))
         if not names:
             return
@@ -101,13 +101,13 @@ class Folder:
                 raise self._damaged(f"{_CALL}{_SUFFIX} is missing")
             raise CheckpointError(
                 f"The directory {str(self.path)!r} holds other files ({', '.join(names[:3])}"
-                f"{', …' if len(names) > 3 else ''}) and no checkpoint. Give a new or empty one."
+                f"{', …' if len(names) > 3 else ''}) and no checkpoint. Use a new or empty one."
             )
         content = self._load(_CALL)[1]
         different = _differences(content["call"], self.call)
         if different:
             raise CheckpointError(
-                f"The checkpoint in {str(self.path)!r} is of another call:\n  "
+                f"The checkpoint in {str(self.path)!r} belongs to another call:\n  "
                 + "\n  ".join(different)
                 + f"\nRepeat that call to continue it. {_START_OVER}"
             )
@@ -120,7 +120,7 @@ class Folder:
         self._tidy()
 
     def _tidy(self) -> None:
-        """Remove what interrupted writes and, once there is a result, its parts have left."""
+        """Remove leftovers of interrupted writes and, once there is a result, its parts."""
         for path in self.path.glob(f"*{UNFINISHED}"):
             path.unlink()
         for path in self.path.glob(f"*{_SUFFIX}") if self.result else ():
@@ -163,7 +163,7 @@ class Folder:
             self._write_call()
 
     def finish(self, save: Callable[[Path], None]) -> None:
-        """Keep the result, written by `save(path)`, and drop the parts that led to it."""
+        """Keep the result, written by `save(path)`, and remove the parts that led to it."""
         path = self.path / _RESULT
         save(path)
         with path.open("rb+") as file:
@@ -178,7 +178,7 @@ class Folder:
         if self.result is None:
             return None
         if _sha256(path) != self.result:
-            raise self._damaged(f"{_RESULT} does not fit its checksum")
+            raise self._damaged(f"{_RESULT} does not match its checksum")
         return path
 
     def close(self) -> None:
@@ -214,7 +214,7 @@ class Folder:
         if b" ".join(words[:2]) != _MAGIC or len(words) != 4:
             raise self._damaged(f"{name} is not a checkpoint file")
         if words[3].decode("ascii", "replace") != hashlib.sha256(body).hexdigest():
-            raise self._damaged(f"{name} does not fit its checksum")
+            raise self._damaged(f"{name} does not match its checksum")
         if words[2] != b"%d" % FORMAT:
             raise CheckpointError(
                 f"The checkpoint in {str(self.path)!r} has format {words[2].decode()}; this "
@@ -240,7 +240,7 @@ def _sha256(path: Path) -> str:
 
 
 def _sync_directory(path: Path) -> None:
-    """Let a rename survive a loss of power (a directory cannot be opened on Windows)."""
+    """Make a rename survive a power failure (a directory cannot be opened on Windows)."""
     if os.name == "posix":
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -250,7 +250,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """Hold the directory for this process; the lock ends with the process, however that ends."""
+    """Lock the directory for this process; the lock ends with the process, even if it is killed."""
     if fcntl is None:
         return None
     descriptor = os.open(path, os.O_RDONLY)
@@ -269,7 +269,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _differences(there: Any, here: Any, name: str = "") -> list[str]:
-    """Where two descriptions differ, one line each."""
+    """The differences between two descriptions, one line each."""
     if isinstance(there, dict) and isinstance(here, dict):
         keys = sorted(there.keys() | here.keys())
         return [

@@ -35,9 +35,9 @@ def chunked(
     """Run function(*common, φ chunk, *rest chunks, random(i)) over equal chunks i.
 
     The chunk size depends on the population alone, and each chunk has its own random numbers:
-    the same program sees the same numbers whatever the number of devices, so the answer is
-    bitwise the same. Calls return before they are done, so devices work side by side, and
-    `meanwhile` runs on the host.
+    the same program sees the same numbers on any number of devices, so the result is bitwise
+    the same. Calls return before they are done, so devices work in parallel, and `meanwhile`
+    runs on the host.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def chunked(
         Compiled; returns a tuple of arrays with one row per particle.
     phi : ndarray, shape (n, d)
     rest : tuple of ndarray
-        More arrays to cut, n rows each.
+        More arrays to split, n rows each.
     common : tuple
         First arguments, the same for every chunk.
     random : callable, optional
@@ -56,7 +56,7 @@ def chunked(
     Returns
     -------
     list of ndarray
-        What `function` returned, the chunks put together.
+        The arrays that `function` returned, with the chunks concatenated.
     """
     n = len(phi)
     n_chunks, size = chunks(n)
@@ -64,7 +64,7 @@ def chunked(
     parts = []
     for i in range(n_chunks):
         rows: Any = slice(i * size, (i + 1) * size)
-        if rows.stop > n:  # the last chunk is filled up with the first particles
+        if rows.stop > n:  # the last chunk is padded with the first particles
             rows = np.resize(np.arange(n), n_chunks * size)[rows]
         own = () if random is None else (random(i),)
         with jax.default_device(devices[i % len(devices)]):
@@ -74,7 +74,7 @@ def chunked(
 
 
 def evaluate_all(target: Target, phi: np.ndarray, evaluate: Evaluate | None) -> np.ndarray:
-    """Log-likelihood of every row, by `evaluate` where there is one."""
+    """Log-likelihood of every row, by `evaluate` if given."""
     if evaluate is not None:
         return evaluate(phi)
     (values,) = chunked(_evaluate_chunk, phi, (), (target,))

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 Executor: TypeAlias = "str | int | Client | None"
 POLICIES = ("reject", "retry", "raise")
-# Sending a task and fetching its answer takes some milliseconds: shorter ones would spend their
-# time on the way, much longer ones leave workers idle at the end (benchmarks/executors.py).
+# Sending a task and fetching its answer takes some milliseconds: shorter tasks would mostly be in
+# transit, much longer ones leave workers idle at the end (benchmarks/executors.py).
 TASK_SECONDS = 0.1
 WORTH_SPLITTING = 0.01
 # The first rows of a run are evaluated ahead: they measure the duration, and if all of them fail
 # the function is at fault and the run stops before it has cost much.
 PROBE = 20
 # Parts into which a batch that killed its worker is split. Each death costs the start of a process,
-# some seconds, and a task only milliseconds, so few rounds matter more than few tasks.
+# some seconds, and a task only milliseconds, so few rounds are better than few tasks.
 SPLIT = 8
 MAX_RECORDED = 1000
 
@@ -66,12 +66,12 @@ class Evaluator:
         if not problem.black_box:
             raise ValueError(
                 "`executor` is for black-box functions; this log-likelihood is compiled by JAX and "
-                "uses its devices. Leave `executor` out, or make the problem with black_box=True."
+                "uses its devices. Omit `executor`, or create the problem with black_box=True."
             )
         self.problem, self.on_failure = problem, on_failure
         self.failures: list[Failure] = []
         self.n_failed = self.n_tasks = self.n_sent = 0
-        self._seconds: float | None = None  # of one evaluation, unknown before the first
+        self._seconds: float | None = None  # of one evaluation; unknown before the first
         self._box = BlackBox(problem.function, problem.data, problem.names)
         self._backend = make_backend(self._box, executor)
 
@@ -83,6 +83,24 @@ class Evaluator:
             self._backend.close()
 
     def __call__(self, phi: np.ndarray) -> np.ndarray:
+        """Log-likelihood of every row of φ.
+
+        Parameters
+        ----------
+        phi : ndarray, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            −inf where the function failed or returned NaN or +inf.
+
+        Raises
+        ------
+        ValueError
+            If the function failed at each of the first points of the run.
+        EvaluationError
+            At the first failure, with on_failure="raise".
+        """
         phi = np.ascontiguousarray(phi, dtype=float)
         values = np.full(len(phi), np.nan)
         errors: dict[int, str] = {}
@@ -105,7 +123,7 @@ class Evaluator:
         return np.where(np.isnan(values) | (values == np.inf), -np.inf, values)
 
     def _evaluate(self, phi: np.ndarray, rows: np.ndarray, values: np.ndarray) -> dict[int, str]:
-        """Fill in the values of `rows`; return the errors of those that failed for good."""
+        """Fill in the values of `rows`; return the errors of rows that failed permanently."""
         errors, final = self._run(phi, rows, values)
         if self.on_failure == "retry" and errors:
             errors, more = self._run(phi, np.array(sorted(errors)), values)
@@ -119,7 +137,7 @@ class Evaluator:
     def _run(
         self, phi: np.ndarray, rows: np.ndarray, values: np.ndarray
     ) -> tuple[dict[int, str], dict[int, str]]:
-        """One attempt at each row: errors of the function, and deaths that are for good."""
+        """One attempt at each row: errors of the function, and final worker deaths."""
         stop, backend = self.on_failure == "raise", self._backend
         if backend is None:
             batch = evaluate_rows(self._box, phi[rows], stop)
@@ -178,7 +196,7 @@ class Evaluator:
         return min(n, workers) if self._seconds is None else n_tasks(n, self._seconds, workers)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: failures, and the measured duration of an evaluation."""
+        """State for a checkpoint: failures, and the measured duration of an evaluation."""
         failures = [[failure.theta.tolist(), failure.error] for failure in self.failures]
         return {"n_failed": self.n_failed, "failures": failures, "seconds": self._seconds}
 
@@ -188,12 +206,13 @@ class Evaluator:
 
 
 def check_policy(on_failure: str) -> None:
+    """Raise a ValueError unless `on_failure` is a known policy."""
     if on_failure not in POLICIES:
         raise ValueError(f"`on_failure` must be 'reject', 'retry' or 'raise'; got {on_failure!r}.")
 
 
 def n_tasks(n: int, seconds: float, n_workers: int) -> int:
-    """Number of tasks for n evaluations: each worth sending, the same number for every worker."""
+    """Number of tasks for n evaluations: long enough each, and the same number for every worker."""
     total = n * seconds
     if total < WORTH_SPLITTING:
         return 1

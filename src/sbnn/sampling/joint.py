@@ -16,8 +16,8 @@ from sbnn.problems.problem import Problem
 from sbnn.problems.symmetry import Symmetry
 from sbnn.problems.target import Target
 
-# log α is cut to this range, where the default hyperprior is flat and its rate ends it anyway: an
-# uncut Gamma with shape e⁻¹⁰ puts nearly all of its mass at log α < −1000.
+# log α is truncated to this range, over which the default hyperprior is flat up to the cut-off by
+# its rate: an untruncated Gamma with shape e⁻¹⁰ puts nearly all of its mass at log α < −1000.
 LOG_ALPHA_RANGE = (-14.0, 14.0)
 
 
@@ -45,7 +45,18 @@ def log_alpha_prior(hyperprior: Hyperprior) -> Custom:
 
 
 def to_parameters(joint: Any, ard: np.ndarray) -> jax.Array:
-    """(…, d + n_α) → φ of shape (…, d): φ = z exp(−½ log α) where ARD (non-centred)."""
+    """(…, d + n_α) → φ of shape (…, d): φ = z exp(−½ log α) where ARD (non-centred).
+
+    Parameters
+    ----------
+    joint : array, shape (..., d + n_α)
+        (z, log α).
+    ard : ndarray of bool, shape (d,)
+
+    Returns
+    -------
+    Array, shape (..., d)
+    """
     d = len(ard)
     positions = np.full(d, 0)
     positions[ard] = d + np.arange(int(ard.sum()))
@@ -60,7 +71,21 @@ def join_log_alpha(
     hyperprior: Hyperprior,
     low: float | np.ndarray = LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
-    """(z, log α) with log α drawn from p(log α|φ), cut to range, or from `low` on."""
+    """(z, log α) with log α drawn from p(log α|φ), truncated to the range, or from `low` on.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    problem : Problem
+    phi : ndarray, shape (n, d)
+    hyperprior : Hyperprior
+    low : float or ndarray, shape (n_α,)
+        Lower bounds of log α.
+
+    Returns
+    -------
+    ndarray, shape (n, d + n_α)
+    """
     high = LOG_ALPHA_RANGE[1]
     log_alpha = _draw_log_alpha(rng, phi[:, problem.ard], hyperprior)
     return _join(problem, phi, np.clip(log_alpha, low + 1e-3, high - 1e-3))
@@ -73,7 +98,7 @@ def redraw_log_alpha(
     hyperprior: Hyperprior,
     low: float | np.ndarray = LOG_ALPHA_RANGE[0],
 ) -> np.ndarray:
-    """(z, log α) with log α drawn anew from p(log α|φ) at the same φ.
+    """(z, log α) with log α redrawn from p(log α|φ) at the same φ.
 
     A draw outside the range is rejected and the old value stays, which leaves the truncated density
     invariant.
@@ -111,6 +136,15 @@ def joint_target(problem: Problem, hyperprior: Hyperprior) -> Target:
 
     Non-centred: a funnel in (φ, log α) is a plain product in (z, log α) wherever the data say
     little, which is where the centred form cannot be sampled.
+
+    Parameters
+    ----------
+    problem : Problem
+    hyperprior : Hyperprior
+
+    Returns
+    -------
+    Target
     """
     hyper = log_alpha_prior(hyperprior)
     priors = [Normal(0.0, 1.0) if a else p for p, a in zip(problem.priors, problem.ard)]
@@ -124,7 +158,18 @@ def joint_target(problem: Problem, hyperprior: Hyperprior) -> Target:
 
 
 def joint_evaluator(problem: Problem, evaluate: Callable | None) -> Callable | None:
-    """The same evaluations for (z, log α), or None where there are none on the host."""
+    """`evaluate` as a function of (z, log α); None if it is None.
+
+    Parameters
+    ----------
+    problem : Problem
+    evaluate : callable or None
+        Log-likelihood of (n, d) on the host.
+
+    Returns
+    -------
+    callable or None
+    """
     if evaluate is None:
         return None
     return lambda joint: evaluate(np.asarray(to_parameters(joint, problem.ard)))
@@ -154,14 +199,14 @@ class JointSymmetry:
 
 
 def joint_symmetry(problem: Problem) -> JointSymmetry | None:
-    """The group, where every parameter that it moves is ARD and so exchangeable; else None."""
+    """The group, if every parameter that it moves is ARD and so exchangeable; else None."""
     symmetry = problem.symmetry
     if symmetry is None or symmetry.order == 1:
         return None
     weights = problem.ard[: symmetry.network.n_parameters]
     last = symmetry.network.slices[-1][1]
     hidden = np.ones(len(weights), dtype=bool)
-    hidden[last] = False  # output biases move under no element
+    hidden[last] = False  # no element moves output biases
     if not weights[hidden].all():
         return None
     return JointSymmetry(symmetry, problem.ard)

@@ -18,7 +18,18 @@ Progress = bool | Callable[[Stage], None]
 
 @contextlib.contextmanager
 def reporter(progress: Progress, title: str) -> Iterator[Callable[[Stage], None] | None]:
-    """A function to call with each finished stage: the user's own, a live display, or None."""
+    """A function to call with each finished stage: the user's, a live display, or None.
+
+    Parameters
+    ----------
+    progress : bool or callable
+    title : str
+        Shown in front of the display.
+
+    Yields
+    ------
+    callable or None
+    """
     if callable(progress):
         yield progress
         return
@@ -54,7 +65,7 @@ def reporter(progress: Progress, title: str) -> Iterator[Callable[[Stage], None]
 def events(progress: Progress) -> Callable[[str], None] | None:
     """A function to call with one line of text per step of a search, or None.
 
-    Of a user's own `progress` object it is the method `event(text)`, if there is one.
+    If `progress` is a user's object, this is its method `event(text)`, if it has one.
     """
     if callable(progress):
         return getattr(progress, "event", None)
@@ -85,7 +96,7 @@ def _line(title: str, stage: Stage) -> str:
 
 
 class TimeLeft:
-    """Time left, from the pace of log β over the last two stages; it drops towards the end."""
+    """Time left, from the pace of log β over the last two stages; it slows towards the end."""
 
     def __init__(self) -> None:
         self.recent: deque[tuple[float, float]] = deque(maxlen=3)

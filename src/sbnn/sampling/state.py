@@ -1,4 +1,4 @@
-"""States of the samplers, immutable and stored as they are, and records of their steps."""
+"""Immutable states of the samplers, as stored in checkpoints, and records of their steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MoveInfo(NamedTuple):
     decorrelated: bool
 
     def after(self, earlier: MoveInfo) -> MoveInfo:
-        """These moves as the continuation of `earlier` ones: counts are added up."""
+        """These moves as a continuation of `earlier` ones: counts are added."""
         return self._replace(
             n_moves=earlier.n_moves + self.n_moves,
             n_evaluations=earlier.n_evaluations + self.n_evaluations,
@@ -42,7 +42,7 @@ class MoveInfo(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """How the next moves are made."""
+    """Settings of the next moves."""
 
     move: str  # name of the move
     scale: float

@@ -1,4 +1,4 @@
-"""What samplers need of a checkpoint: to read and write states, in named parts."""
+"""Checkpoint interface for samplers: read and write states, in named parts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 
 Saved = tuple[dict[str, np.ndarray], dict[str, Any]]
-"""Arrays, and values that JSON can hold, each by its name."""
+"""Arrays and JSON values by name."""
 
 
 class Companion(Protocol):
-    """Something that changes alongside the computation, such as a record of failures."""
+    """State kept alongside the computation, such as a record of failures."""
 
     def state(self) -> dict[str, Any]:
         """Plain values to store."""

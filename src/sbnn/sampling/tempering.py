@@ -61,7 +61,7 @@ def next_beta(log_likelihood: np.ndarray, beta: float, target_cov: float = 1.0) 
     if cov(beta) >= target_cov:
         return beta
     # Bisection down to neighbouring floats, not scipy.optimize.brentq: the result is always on the
-    # side of the bound, and no absolute tolerance has to fit a β of any order of magnitude.
+    # side of the bound, and no absolute tolerance has to suit β of every order of magnitude.
     low, high = beta, 1.0
     for _ in range(100):
         middle = 0.5 * (low + high)
@@ -71,12 +71,12 @@ def next_beta(log_likelihood: np.ndarray, beta: float, target_cov: float = 1.0) 
             high = middle
         else:
             low = middle
-    # A step of zero would never end: the smallest representable one is taken instead.
+    # With a step of zero the run would never end: take the smallest representable step instead.
     return low if low > beta else high
 
 
 def normalise(log_weights: np.ndarray) -> np.ndarray:
-    """Weights that add up to one."""
+    """Weights normalised to sum to one."""
     weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()
 
@@ -102,7 +102,7 @@ def systematic_resample(rng: np.random.Generator, weights: np.ndarray) -> np.nda
 def split_factors(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Proposal factors (2, d, d) for the two halves of the population, each from the other half.
 
-    A covariance estimated from the very particles that it then moves biases the log evidence by
+    A covariance estimated from the same particles that it then moves biases the log evidence by
     O(d²/N): +0.34 for 1,000 particles in 30 dimensions, where its error is 0.14. A covariance from
     the other half does not. Populations too small for two estimates share one.
 

@@ -28,10 +28,10 @@ MAX_STAGES = 200
 
 
 class RandomElement(Protocol):
-    """Anything that sends particles to random points of their orbits."""
+    """An object that maps particles to random points of their orbits."""
 
     def apply_random(self, rng: np.random.Generator, phi: np.ndarray) -> np.ndarray:
-        """Each row at a random point of its orbit."""
+        """Each row mapped to a random point of its orbit."""
 
 
 class TmcmcResult(NamedTuple):
@@ -58,7 +58,7 @@ class TmcmcResult(NamedTuple):
 
     @property
     def worst_correlation(self) -> float:
-        """Largest correlation that the moves of a stage left."""
+        """Largest correlation left by the moves of any stage."""
         return max((stage.correlation for stage in self.stages), default=0.0)
 
     @property
@@ -101,12 +101,12 @@ def tmcmc(
     move : {"auto", "random_walk", "hmc"} or Move
         "auto" is the random walk, which reaches a given error of the log evidence sooner on the
         problems measured (benchmarks/moves.py), until it gets stuck: when a stage ends at the cap
-        with a correlation above one half, HMC takes over, where there are gradients.
+        with a correlation above one half, HMC takes over if there are gradients.
     max_moves : int
         Cap of moves per stage.
     symmetry : Symmetry, optional
         Group that leaves prior and likelihood unchanged: after each resampling every particle is
-        sent to a random point of its orbit, so that symmetric modes carry equal mass.
+        mapped to a random point of its orbit, so that symmetric modes carry equal mass.
     evaluate : callable, optional
         Log-likelihood of (n, d) on the host, for black-box problems.
     on_stage : callable, optional
@@ -162,7 +162,7 @@ def init(
     Parameters
     ----------
     key : int or JAX key
-        Of the whole run.
+        Key of the whole run.
     target, n_particles, move, max_moves, evaluate
         As for `tmcmc`.
 
@@ -181,7 +181,7 @@ def init(
     if n_impossible == n_particles:
         raise ValueError(
             "The log-likelihood is NaN or −inf at every one of the "
-            f"{n_particles} prior draws; check the function, or narrow the priors."
+            f"{n_particles} prior draws; check the function or narrow the priors."
         )
     return TmcmcState(
         particles=Particles(phi, log_likelihood, np.arange(n_particles)),
@@ -211,7 +211,7 @@ def step(
     Parameters
     ----------
     key : int or JAX key
-        Of the whole run: each stage derives its own from it.
+        Key of the whole run; each stage derives its own key from it.
     state : TmcmcState
     target, move, symmetry, evaluate
         As for `tmcmc`.
@@ -270,7 +270,7 @@ def _move(
     factor: np.ndarray,
     move: str | Move,
 ) -> tuple[Particles, MoveInfo, Tuning]:
-    """Moves of one stage; if they get stuck and there is a fallback, it carries this stage on."""
+    """Moves of one stage; if they get stuck, the fallback, if any, continues the stage."""
     choice = choose(move, density.evaluate)
     key_moves, number = derive_key(as_key(key), 1), len(state.stages)
     n_parameters = factor.shape[-1]
@@ -321,10 +321,15 @@ def check_options(
 ) -> None:
     """Check the settings before anything runs.
 
+    Parameters
+    ----------
+    n_particles, max_moves, move, evaluate
+        As for `tmcmc`.
+
     Raises
     ------
     ValueError, TypeError
-        For settings that cannot work.
+        If a setting is invalid.
     """
     whole = isinstance(n_particles, int | np.integer) and not isinstance(n_particles, bool)
     if not whole or n_particles < 50:

@@ -1,7 +1,7 @@
 """Where black-box likelihoods run: local worker processes (loky) or a Dask cluster.
 
 A worker holds the function and its data, sent to it once, and receives batches of parameter
-vectors. It loads this module and what the function needs, and no JAX unless the function does.
+vectors. It imports this module and what the function needs, and JAX only if the function does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 
 from sbnn.problems.black_box import BlackBox
 
-IDLE_SECONDS = 60.0  # without work, after which a worker ends: also one whose master was killed
-TEND_SECONDS = 5.0  # without news, after which one looks whether there are workers at all
+IDLE_SECONDS = 60.0  # idle time after which a worker exits, also if its parent was killed
+TEND_SECONDS = 5.0  # without results, after which to check that workers are left
 
 
 class EvaluationError(RuntimeError):
@@ -30,21 +30,21 @@ class EvaluationError(RuntimeError):
 
 
 class WorkerDied(Exception):
-    """The process that evaluated a batch came to an end."""
+    """The process that evaluated a batch died."""
 
 
 def _with_64_bits(box: BlackBox, theta: np.ndarray) -> float:
-    """The value, with JAX in the function at 64 bits, as everywhere in this package."""
+    """The value, with JAX in 64-bit mode, as everywhere in this package."""
     jax = sys.modules.get("jax")
     with contextlib.nullcontext() if jax is None else jax.enable_x64(True):
         value = box.value(theta.copy())  # a copy: the function may change its argument
     if jax is None and "jax" in sys.modules:
-        return _with_64_bits(box, theta)  # it has loaded JAX just now, and used it at 32 bits
+        return _with_64_bits(box, theta)  # the function has just loaded JAX, in 32-bit mode
     return value
 
 
 class Batch(NamedTuple):
-    """What a worker returns: values (NaN where it failed), error texts by row, median seconds."""
+    """Values (NaN where the function failed), error texts by row, median seconds."""
 
     values: np.ndarray
     errors: dict[int, str]
@@ -52,9 +52,9 @@ class Batch(NamedTuple):
 
 
 def evaluate_rows(box: BlackBox, theta: np.ndarray, stop: bool) -> Batch:
-    """The user's function on each row by itself: how rows are batched cannot change a value.
+    """Call the user's function on each row alone, so that batching cannot change a value.
 
-    With `stop` the first failure raises `EvaluationError`; else it is noted and the rest go on.
+    With `stop` the first failure raises `EvaluationError`; otherwise failures are recorded.
     """
     values, errors = np.full(len(theta), np.nan), {}
     seconds = np.zeros(len(theta))
@@ -73,13 +73,13 @@ def evaluate_rows(box: BlackBox, theta: np.ndarray, stop: bool) -> Batch:
 def failed_at(names: Sequence[str], theta: np.ndarray, error: str) -> EvaluationError:
     where = ", ".join(f"{n} = {float(v)!r}" for n, v in zip(names, theta))
     return EvaluationError(
-        f"The function failed at {where}: {error}. Fix it there, or let such points be rejected "
+        f"The function failed at {where}: {error}. Fix the function, or reject such points "
         "with on_failure='reject' or 'retry'."
     )
 
 
 def describe(error: BaseException) -> str:
-    """Kind, message, and the innermost line of code."""
+    """Type, message, and innermost line of code."""
     text = "".join(traceback.format_exception_only(error)).strip()
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
@@ -87,7 +87,7 @@ def describe(error: BaseException) -> str:
     return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
-# Inside a worker: the functions it was sent, pickled until they are first used.
+# Inside a worker: the functions it has received, pickled until first use.
 _boxes: dict[str, Any] = {}
 
 
@@ -100,7 +100,7 @@ def forget(token: str) -> None:
 
 
 def evaluate_batch(token: str, theta: np.ndarray, stop: bool) -> Batch:
-    """Run in a worker: a batch of the function that was sent before."""
+    """Run in a worker: evaluate a batch with a function that was sent before."""
     box = _boxes[token]
     if isinstance(box, bytes):
         import cloudpickle
@@ -109,7 +109,7 @@ def evaluate_batch(token: str, theta: np.ndarray, stop: bool) -> Batch:
             box = _boxes[token] = cloudpickle.loads(box)
         except Exception as error:
             raise RuntimeError(
-                f"A worker cannot load the function: {describe(error)}. Whatever the function "
+                f"A worker cannot load the function: {describe(error)}. Everything the function "
                 "imports must be installed where the workers run."
             ) from error
     try:
@@ -137,10 +137,10 @@ class Backend(Protocol):
     @property
     def n_workers(self) -> int: ...
     @property
-    def window(self) -> int: ...  # how many batches may be under way at a time
+    def window(self) -> int: ...  # most batches in progress at a time
     def submit(self, theta: np.ndarray, stop: bool) -> Any: ...
     def collect(self, future: Any) -> Batch: ...
-    def tend(self) -> None: ...  # called now and then while nothing arrives
+    def tend(self) -> None: ...  # called from time to time while no result arrives
     def cancel(self, futures: list) -> None: ...
     def close(self) -> None: ...
 
@@ -148,8 +148,8 @@ class Backend(Protocol):
 class Processes:
     """Local worker processes, each a loky pool of one.
 
-    A pool of many loses everything under way when one process dies, and cannot say which batch was
-    at fault; pools of one lose that batch alone. loky needs no ``if __name__ == "__main__"``.
+    A larger pool loses all running batches when one process dies, and cannot say which batch was
+    at fault; a pool of one loses only that batch. loky needs no ``if __name__ == "__main__"``.
     """
 
     def __init__(self, box: BlackBox, n_workers: int):
@@ -185,7 +185,7 @@ class Processes:
             self._start(slot)
         try:
             future = self._pools[slot].submit(*task)
-        except BrokenProcessPool:  # killed while it was idle: nothing is lost
+        except BrokenProcessPool:  # killed while idle: nothing is lost
             self._start(slot)
             future = self._pools[slot].submit(*task)
         self._slots[future] = slot
@@ -242,7 +242,7 @@ class Dask:
 
     @property
     def window(self) -> int:
-        return 2 * self.n_workers  # the next batch is there when the last one is done
+        return 2 * self.n_workers  # so that the next batch is there when the last one is done
 
     def submit(self, theta: np.ndarray, stop: bool) -> Any:
         return self._client.submit(evaluate_batch, self._token, theta, stop, pure=False)
@@ -252,7 +252,7 @@ class Dask:
 
         try:
             while True:
-                try:  # a finished answer may be lost with its worker and has to be made again
+                try:  # a finished result may be lost with its worker and must be recomputed
                     return future.result(timeout=TEND_SECONDS)
                 except TimeoutError:
                     self.tend()
@@ -267,9 +267,9 @@ class Dask:
             future.release()
 
     def tend(self) -> None:
-        """Ask for workers again when none is left.
+        """Request workers again when none are left.
 
-        Dask's own clusters drop a worker for good when it happens to be restarting 15 seconds after
+        Dask's own clusters drop a worker permanently if it is restarting 15 seconds after
         an earlier death (`distributed.deploy.lost-worker-timeout`).
         """
         if self._client.nthreads():
@@ -302,7 +302,7 @@ def _plugin(token: str, box: bytes) -> Any:
 
 
 def make_backend(box: BlackBox, executor: Any) -> Backend | None:
-    """The workers that `executor` names; None is this process itself."""
+    """The workers that `executor` names; None means this process."""
     if executor is None or executor == "serial":
         return None
     if executor == "processes":

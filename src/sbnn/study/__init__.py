@@ -1,4 +1,4 @@
 """The study: five methods on the boxcar data, its claims, figures and page.
 
-Imports `reports` and what is below it.
+Imports `reports` and the rooms below it.
 """

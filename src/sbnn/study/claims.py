@@ -15,7 +15,7 @@ from sbnn.study.tables import table_1, widths
 
 
 class Claim(NamedTuple):
-    """A claim of the study, what this run measured, and whether it holds here."""
+    """A claim of the study, the measured values, and whether it holds in this run."""
 
     claim: str
     measured: str
@@ -100,7 +100,7 @@ def _bands(study: Study) -> Claim:
     ratio = widths(study.results["nsbl"]) / widths(study.results["hierarchical"])
     unlike = float(np.abs(ratio - 1).mean())
     return Claim(
-        # One width alone is a quantile of few draws far out, known to a tenth or so.
+        # A single width is a quantile of few draws in the tails, known to about 10 %.
         "NSBL and hierarchical Bayes predict alike (95 % bands differ by at most 25 %, mean of "
         "five points)",
         f"{100 * unlike:.0f} %; ratios of widths at x = −6, −3, 0, 3, 6: "

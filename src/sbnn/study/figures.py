@@ -15,12 +15,14 @@ from sbnn.reports.plots import (
     BEFORE,
     _figure,
     plot_data,
-    plot_density_surfaces,
-    plot_evidence_surfaces,
     plot_network,
-    plot_optimisation,
     plot_pairs,
     plot_predictions,
+)
+from sbnn.study.evidence_plots import (
+    plot_density_surfaces,
+    plot_evidence_surfaces,
+    plot_optimisation,
 )
 from sbnn.study.runs import Study, details
 from sbnn.study.tables import arrangement
@@ -42,7 +44,7 @@ Figures = Iterator[StudyFigure]
 
 
 def figures(study: Study) -> Figures:
-    """Yield the figures in their order.
+    """Yield the figures in order.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ def _data_and_networks(study: Study) -> Figures:
         ax = figure.add_subplot(1, 2, place)
         plot_network(net, ax=ax)
         ax.set_title("-".join(map(str, net.sizes)))
-    text = "1-2-1 is enough; 1-3-1 has a neuron too many."
+    text = "1-2-1 is enough; 1-3-1 has one neuron too many."
     yield StudyFigure("fig02_networks", "The two networks", text, figure)
 
 
@@ -102,7 +104,7 @@ def _standard(study: Study) -> Figures:
 def _evidence(study: Study) -> Figures:
     nsbl, labels = study.results["nsbl"], _labels(study)
     found = details(nsbl, NsblDetails)
-    # Neurons in the order of the tables, everywhere: the least relevant one second.
+    # Neurons in the order of the tables: the least relevant one second.
     path = found.newton_log_alpha, found.newton_relevance
     index = arrangement(nsbl.network_problem.network, path[1][-1])
     log_alpha, gamma = path[0][:, index], path[1][:, index]
@@ -155,7 +157,7 @@ def _hierarchical(study: Study) -> Figures:
     colours = [colour_of("hierarchical")]
     for number, layer in ((13, LAYER_2), (14, LAYER_1)):
         phi = hierarchical.phi[:, layer]
-        # Weights of a neuron that is not needed are free: their tails would hide all others.
+        # Weights of an unneeded neuron are free: their tails would hide all others.
         low, high = np.quantile(phi, [0.05, 0.95], axis=0)
         limits = np.stack([low, high], axis=1) + 0.35 * np.outer(high - low, [-1.0, 1.0])
         figure = plot_pairs([phi], labels[layer], colours=colours, limits=limits)
@@ -189,12 +191,12 @@ def _predictions(study: Study) -> Figures:
     assert nsbl.relevance is not None
     index = arrangement(network, nsbl.relevance)
     plot_network(network, nsbl.relevance[index], ax=figure.add_subplot())
-    text = "Line width is relevance; what NSBL prunes is dashed."
+    text = "Line width is relevance; weights that NSBL prunes are dashed."
     yield StudyFigure("fig18_pruned", "The network after pruning", text, figure)
 
 
 def _nearest_image(result: Result, mode: np.ndarray) -> np.ndarray:
-    """The draws of one Laplace result, sent to the image of its mode nearest to another mode."""
+    """The draws of one Laplace result, mapped to the image of its mode nearest to another mode."""
     symmetry, own = result.network_problem.symmetry, details(result, LaplaceDetails).mode
     index, sign = min(
         symmetry.elements(),

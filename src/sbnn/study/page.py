@@ -21,7 +21,20 @@ from sbnn.study.tables import widths, write_tables
 
 
 def write_report(study: Study, out: Path) -> tuple[Path, list[Claim]]:
-    """Tables, figures (PNG and PDF) and report.html; returns the report's path and the claims."""
+    """Write tables, figures (PNG and PDF) and report.html.
+
+    Parameters
+    ----------
+    study : Study
+    out : Path
+        Folder to write to.
+
+    Returns
+    -------
+    report : Path
+        The page.
+    claims : list of Claim
+    """
     require("report", "A report", "jinja2", "matplotlib")
     from jinja2 import Environment, PackageLoader, select_autoescape
 

@@ -1,4 +1,4 @@
-"""Runs of the study: five methods on the boxcar data, computed once and kept in files."""
+"""Runs of the study: five methods on the boxcar data, computed once and stored in files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 
 class Settings(NamedTuple):
-    """Settings of a run; a change of any of them recomputes it."""
+    """Settings of a run; changing any of them recomputes it."""
 
     seed: int
     n_particles: int
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
 
 
 class Study(NamedTuple):
-    """Everything the report shows."""
+    """The contents of the report."""
 
     settings: Settings
     data: datasets.Dataset
@@ -68,10 +68,10 @@ def problems(seed: int) -> tuple[datasets.Dataset, NetworkProblem, NetworkProble
 def run(
     out: Path, seed: int = 0, quick: bool = False, force: bool = False, say: Say = print
 ) -> Study:
-    """Compute what is missing in `out` and return the study.
+    """Compute the missing parts in `out` and return the study.
 
-    Each part is one file, written whole or not at all; parts of other settings are recomputed. A
-    part that was interrupted continues from its last finished stage.
+    Each part is one file, written atomically; parts with other settings are recomputed. An
+    interrupted part continues from its last finished stage.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def run(
     force : bool
         Recompute parts that exist already.
     say : function of str
-        Progress.
+        Receives progress messages.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def _results(
             shutil.rmtree(folder / f"{name}.checkpoint", ignore_errors=True)
             say(f"{place} {result.seconds:.0f} s, {result!r}")
         else:
-            say(f"{place} finished before, reused")
+            say(f"{place} already finished, reused")
         done[name] = result
     return done
 
@@ -163,7 +163,7 @@ def _reuse(path: Path) -> Result | None:
 
 
 def _continue(compute: Callable[[Path], Result], checkpoint: Path, say: Say) -> Result:
-    """From an interrupted run's checkpoint, or from the beginning where that cannot be used."""
+    """Continue from the checkpoint of an interrupted run, or start over if it cannot be used."""
     try:
         return compute(checkpoint)
     except CheckpointError as error:
@@ -173,6 +173,6 @@ def _continue(compute: Callable[[Path], Result], checkpoint: Path, say: Say) -> 
 
 
 def details(result: Result, kind: type[D]) -> D:
-    """What a method reports beyond the common part of its result."""
+    """Results specific to a method."""
     assert isinstance(result.details, kind)
     return result.details

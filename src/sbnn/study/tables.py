@@ -26,8 +26,8 @@ PUBLISHED_1 = pd.DataFrame(
     },
     index=Network((1, 3, 1)).names,
 )
-# Table 2, its rows relabelled to the order they must have (±2 are output weights): W[2], b[2],
-# W[1], b[1].
+# Table 2, with its rows in the order they must have (±2 are output weights): W[2], b[2], W[1],
+# b[1].
 PUBLISHED_2 = pd.DataFrame(
     [
         (-1.994, 0.008, -1.416, 0.999, -2.028, 0.006),
@@ -89,7 +89,7 @@ def table_2(study: Study) -> pd.DataFrame:
     values, vectors = np.linalg.eigh(found.precision)
     null = values < 1e-6 * values.max()
     inverse = (vectors[:, ~null] / values[~null]) @ vectors[:, ~null].T
-    # A parameter that reaches into the null space has no variance of its own.
+    # The variance of a parameter with a component in the null space is undefined.
     loose = (vectors[:, null] ** 2).sum(axis=1) > 1e-6
     variance = np.where(loose, np.nan, np.diag(inverse))
     gradient = np.exp(np.where(found.mode == 0, 0.0, result.log_alpha)) * found.mode
@@ -109,7 +109,7 @@ def table_2(study: Study) -> pd.DataFrame:
 
 
 def table_evidence(study: Study) -> pd.DataFrame:
-    """What each sparse method claims about its α, and what is true."""
+    """Claimed and exact log evidence of each sparse method at its α."""
     nsbl = study.results["nsbl"]
     assert nsbl.optima is not None
     found = details(nsbl, NsblDetails)

@@ -1,4 +1,4 @@
-"""Markov moves of a population of particles, one file per move; `Move` is what they have in common.
+"""Markov moves of a population of particles, one file per move; `Move` is their protocol.
 
 A new move is one class with the members of `Move`; `tmcmc(move=...)` and `sbnn.standard(move=...)`
 accept an instance of it.

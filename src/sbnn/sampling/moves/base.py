@@ -69,7 +69,7 @@ class Move(Protocol):
             To be left invariant.
         factor : ndarray, shape (2, d, d)
             Cholesky factors of the population's covariance; a particle uses the one that
-            `halves` tells, which was estimated without its ancestor.
+            `halves` selects, which was estimated without its ancestor.
         key : ndarray or numpy.random.Generator
             Source of all random numbers of the kernel.
 
@@ -109,7 +109,7 @@ def metropolis(
     Returns
     -------
     Point
-        Where the particles are now.
+        The new positions of the particles.
     accepted : array of bool, shape (n,)
 
     Examples
@@ -121,7 +121,7 @@ def metropolis(
     """
     xp = there.log_likelihood.__array_namespace__()
     possible = (there.log_likelihood > -np.inf) & (there.log_prior > -np.inf)
-    with np.errstate(invalid="ignore"):  # 0 · (−inf) and the like: not possible, never accepted
+    with np.errstate(invalid="ignore"):  # 0 · (−inf) and similar: zero density, never accepted
         ratio = beta * (there.log_likelihood - here.log_likelihood) + there.log_prior
         ratio = ratio - here.log_prior
         if log_correction is not None:
@@ -135,7 +135,7 @@ def metropolis(
 
 
 def failures(there: Point) -> Any:
-    """Proposals without a likelihood; outside the prior's support it does not matter."""
+    """Which proposals inside the prior's support have no likelihood, shape (n,)."""
     return (there.log_prior > -np.inf) & (there.log_likelihood == -np.inf)
 
 

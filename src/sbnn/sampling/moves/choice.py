@@ -45,14 +45,14 @@ class MoveChoice:
 
 
 def choose(move: str | Move, evaluate: Evaluate | None = None) -> MoveChoice:
-    """The choice that a name or an object stands for.
+    """The moves that a name or an object selects.
 
     Parameters
     ----------
     move : {"auto", "random_walk", "hmc"} or Move
-        "auto" is the random walk, with HMC as fallback where there are gradients.
+        "auto" is the random walk, with HMC as fallback if there are gradients.
     evaluate : callable, optional
-        Of a black-box likelihood, which has no gradients.
+        Evaluates a black-box likelihood, which has no gradients.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def choose(move: str | Move, evaluate: Evaluate | None = None) -> MoveChoice:
     Raises
     ------
     ValueError
-        For an unknown name, or a move that needs gradients where there are none.
+        For an unknown name, or a move that needs gradients for a black box.
     TypeError
         For an object that lacks members of `Move`.
 

@@ -32,8 +32,8 @@ def mutate(
     once the correlation, over the population, between the log-likelihood now and before the first
     move is at most `threshold` in two checks in a row, or after `max_moves`. The log-likelihood is
     the quantity from which the evidence is built; single coordinates of a multimodal posterior
-    never decorrelate by local moves, whatever their number, nor need they, because the masses of
-    modes come from resampling.
+    never decorrelate by local moves, however many, and need not, because the masses of modes come
+    from resampling.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def mutate(
         was in the first half of the population use the first, the others the second
         (`sbnn.sampling.tempering.split_factors`).
     scale : float
-        Of the proposals, to start from.
+        Initial scale of the proposals.
     move : Move
     max_moves : int
     threshold : float

@@ -39,14 +39,14 @@ class RandomWalk:
         return float(2.38 / np.sqrt(n_parameters))
 
     def kernel(self, density: Tempered, factor: np.ndarray, key: Random) -> Kernel:
-        """Blocks compiled as one loop; with a black box, the likelihood runs on the host."""
+        """Blocks of moves as one compiled loop; a black-box likelihood runs on the host."""
         if density.evaluate is not None:
             return _HostWalk(density, factor, words_of(key))
         return _CompiledWalk(density, factor, words_of(key))
 
 
 class _CompiledWalk:
-    """Compiled blocks; the random numbers of the next block are made while one is running."""
+    """Compiled blocks; random numbers for the next block are generated while one runs."""
 
     def __init__(self, density: Tempered, factor: np.ndarray, words: np.ndarray) -> None:
         self.density, self.factor, self.words = density, factor, words
@@ -109,7 +109,7 @@ def random_words(seed: np.random.SeedSequence, shape: tuple[int, ...]) -> np.nda
 
 
 def n_words(d: int) -> int:
-    """Words per particle and move: half a word per coordinate, and one to accept by."""
+    """Words per particle and move: half a word per coordinate, and one for the acceptance test."""
     return (d + 1) // 2 + 1
 
 

@@ -1,4 +1,4 @@
-"""Relabelling: permutations of hidden neurons, which only the prior tells apart."""
+"""Relabelling: permutations of hidden neurons, which only the prior distinguishes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Relabel:
     """Permute the hidden neurons of each particle at random; the likelihood stays the same.
 
     Under an ARD prior with unequal precisions the permuted images of a mode have unequal masses,
-    and no local move leads from one to another. Left to resampling alone, the share of particles in
-    each drifts; α follows the drift, and the evidence carried along comes out too high, by up to
-    the log of the number of images.
+    and no local move leads from one to another. With resampling alone, the share of particles in
+    each drifts; α follows the drift, and the running evidence becomes too high, by up to the log
+    of the number of images.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def relabel(
     phi : ndarray, shape (n, d)
     prior : JointPrior
     symmetry : Symmetry or None
-        Without one, or with a group of one element, φ is returned as it is.
+        If None, or if the group has one element, φ is returned unchanged.
     n_proposals : int
 
     Returns

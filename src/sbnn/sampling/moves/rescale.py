@@ -7,7 +7,7 @@ import numpy as np
 from sbnn.sampling.moves.base import BlockInfo, Kernel, Random, Tempered, moved
 from sbnn.sampling.state import Particles
 
-RESCALED = 4  # most precisions changed at a time
+RESCALED = 4  # largest number of precisions changed at a time
 
 
 class Rescale:

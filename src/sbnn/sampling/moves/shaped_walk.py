@@ -1,4 +1,4 @@
-"""Random walk with a covariance of its own for every particle."""
+"""Random walk with a separate covariance for every particle."""
 
 from __future__ import annotations
 
