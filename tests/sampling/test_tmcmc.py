@@ -340,7 +340,7 @@ def test_run_that_exhausts_its_stages_is_not_converged():
         ({"n_particles": True}, "`n_particles` must be a whole number"),
         ({"n_particles": float("nan")}, "`n_particles` must be a whole number"),
         ({"n_particles": None}, "`n_particles` must be a whole number"),
-        ({"move": "gibbs"}, "`move` must be 'auto', 'random_walk' or 'hmc'; got 'gibbs'"),
+        ({"move": "gibbs"}, "`move` must be one of 'auto', 'random_walk', 'hmc'; got 'gibbs'"),
         ({"max_moves": 0}, "`max_moves` must be at least 1"),
     ],
 )

@@ -89,5 +89,5 @@ def from_description(description: dict[str, Any]) -> Likelihood:
     """
     for likelihood in NAMES.values():
         if likelihood.__name__ == description["kind"]:
-            return likelihood()
+            return likelihood(**{k: v for k, v in description.items() if k != "kind"})
     raise ValueError(f"a likelihood of kind {description['kind']!r} is not part of sbnn")

@@ -1,4 +1,4 @@
-"""The five methods, one module each, and the `Result` they return.
+"""The five methods (modules with a leading underscore) and the `Result` they return.
 
 Imports `evidence` and the rooms below it.
 """

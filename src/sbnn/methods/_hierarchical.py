@@ -46,7 +46,7 @@ def hierarchical(
     key : int or JAX key
     n_particles : int
     hyperprior : Hyperprior, optional
-    move : {"auto", "random_walk", "hmc"}
+    move : {"auto", "random_walk", "hmc"} or Move
         "auto" is HMC where the problem has gradients, else the random walk.
     max_moves : int, optional
         Largest number of moves per tempering stage; 150 for HMC, 1,000 for the random walk.

@@ -40,7 +40,7 @@ def standard(
         The same key gives the same numbers, on any number of devices.
     n_particles : int
         Number of posterior draws.
-    move : {"auto", "random_walk", "hmc"}
+    move : {"auto", "random_walk", "hmc"} or Move
         How particles move; "auto" starts with the random walk and changes to HMC if that gets
         stuck and the problem has gradients.
     max_moves : int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sbnn.sampling.moves.base import Move
@@ -9,7 +10,8 @@ from sbnn.sampling.moves.hmc import HMC
 from sbnn.sampling.moves.random_walk import RandomWalk
 from sbnn.sampling.state import Evaluate, MoveInfo, Tuning
 
-MOVES: dict[str, type[RandomWalk] | type[HMC]] = {m.name: m for m in (RandomWalk, HMC)}
+# The moves that can be chosen by name.
+MOVES: dict[str, Callable[[], Move]] = {move.name: move for move in (RandomWalk, HMC)}
 # Correlation of the log-likelihood, after all moves of a stage, above which a walk is stuck: on a
 # 2-2-1 net with inferred noise it stayed near 0.8 and the log evidence was off by 30 nats.
 STUCK = 0.5
@@ -74,17 +76,21 @@ def choose(move: str | Move, evaluate: Evaluate | None = None) -> MoveChoice:
         if move == "auto":
             return MoveChoice(RandomWalk(), HMC() if evaluate is None else None)
         if move not in MOVES:
-            raise ValueError(f"`move` must be 'auto', 'random_walk' or 'hmc'; got {move!r}.")
+            raise ValueError(f"`move` must be one of {_names()}; got {move!r}.")
         move = MOVES[move]()
     elif not isinstance(move, Move):
         missing = [name for name in _MEMBERS if not hasattr(move, name)]
         raise TypeError(
-            "`move` must be 'auto', 'random_walk', 'hmc' or a sbnn.sampling.moves.Move; "
+            f"`move` must be one of {_names()}, or a sbnn.sampling.moves.Move; "
             f"{type(move).__name__} has no {', '.join(missing)}."
         )
     if move.needs_gradients and evaluate is not None:
         raise ValueError(f"`move`={move.name!r} needs gradients; a black-box likelihood has none.")
     return MoveChoice(move)
+
+
+def _names() -> str:
+    return ", ".join(map(repr, ("auto", *MOVES)))
 
 
 _MEMBERS = (
