@@ -359,7 +359,8 @@ class OptimaNotConverged(Message, code="optima_not_converged"):
         return text + (" Treat the evidence and the pruning as rough." if rough else "")
 
     def __str__(self) -> str:
-        return f"{self._facts()} Allow more iterations: method_options={{'iterations': 500}}."
+        more = max(500, 2 * self.n_iterations)
+        return f"{self._facts()} Allow more iterations: method_options={{'iterations': {more}}}."
 
     def for_command_line(self) -> str:
         return f"{self._facts()} The scores on unseen rows are still valid."

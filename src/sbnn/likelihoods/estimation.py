@@ -110,12 +110,13 @@ class IntegratedPredictive:
         # If f has no variance, one node is exact.
         nodes, node_weights = _rule(NODES_TO_PREDICT if variance.any() else 1, f.shape[-1])
         at = nodes.reshape(len(nodes), *(1,) * (f.ndim - 1), -1)
-        moved = (f + at * np.sqrt(variance)).reshape(-1, *f.shape[1:])
+        n = len(nodes) * len(f)  # explicit: a likelihood without parameters has arrays of size 0
+        moved = (f + at * np.sqrt(variance)).reshape(n, *f.shape[1:])
         weights = np.broadcast_to(weights, f.shape[:-1])
         shares = node_weights.reshape(-1, *(1,) * weights.ndim) * weights
         theta = np.broadcast_to(theta, (*f.shape[:-1], theta.shape[-1]))
-        repeated = np.broadcast_to(theta, (len(nodes), *theta.shape)).reshape(-1, *theta.shape[1:])
-        return cls(likelihood, shares.reshape(-1, *weights.shape[1:]), moved, repeated)
+        repeated = np.broadcast_to(theta, (len(nodes), *theta.shape)).reshape(n, *theta.shape[1:])
+        return cls(likelihood, shares.reshape(n, *weights.shape[1:]), moved, repeated)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -125,25 +126,26 @@ class IntegratedPredictive:
     def __getitem__(self, points: Any) -> IntegratedPredictive:
         """The distribution at some of the points."""
         index = (slice(None), *points) if isinstance(points, tuple) else (slice(None), points)
+        inner = (*index, slice(None))  # f and θ have one more axis
         pick = lambda a: np.broadcast_to(a, self.shape)[points]
         return replace(
             self,
             weights=self.weights[index],
-            f=self.f[index],
-            theta=self.theta[index],
+            f=self.f[inner],
+            theta=self.theta[inner],
             scale=pick(self.scale),
             shift=pick(self.shift),
         )
 
     def _flat(self) -> IntegratedPredictive:
-        """The same distribution with all points along one axis."""
-        n, p, q = len(self.weights), self.f.shape[-1], self.theta.shape[-1]
-        line = lambda a: np.broadcast_to(a, self.shape).reshape(-1)
+        """The same points in one axis."""
+        n, m = len(self.weights), int(np.prod(self.shape))
+        line = lambda a: np.broadcast_to(a, self.shape).reshape(m)
         return IntegratedPredictive(
             self.likelihood,
-            self.weights.reshape(n, -1),
-            self.f.reshape(n, -1, p),
-            self.theta.reshape(n, -1, q),
+            self.weights.reshape(n, m),
+            self.f.reshape(n, m, self.f.shape[-1]),
+            self.theta.reshape(n, m, self.theta.shape[-1]),
             line(self.scale),
             line(self.shift),
         )
@@ -191,8 +193,13 @@ class IntegratedPredictive:
         from scipy.optimize import elementwise
 
         flat = self._flat()
-        mean, std = flat.mean(), flat.std()
-        points = np.arange(len(mean))
+        # Heavy tails may have no standard deviation; the information always gives a scale.
+        mean, centre = flat.mean(), flat.likelihood.centre(flat.f, flat.theta) * flat.scale
+        noise = np.abs(flat.scale) / np.sqrt(
+            flat.likelihood.information(flat.f, flat.theta)[..., 0]
+        )
+        spread = (flat.weights * (noise**2 + (centre + flat.shift - mean) ** 2)).sum(axis=0)
+        std, points = np.sqrt(spread), np.arange(len(mean))
         out = []
         for level in levels:
             # SciPy drops points that have converged; `at` holds those that are left.

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from sbnn._core.arrays import Array, namespace
 from sbnn.likelihoods.base import Likelihood
-from sbnn.likelihoods.gaussian import Gaussian, spread_of
+from sbnn.likelihoods.gaussian import VARIANCE_FLOOR, Gaussian, spread_of
 
 if TYPE_CHECKING:
     from sbnn.priors import KnownPrior
@@ -86,6 +86,14 @@ class StudentT(Likelihood):
         from sbnn.priors import Normal
 
         return (*Gaussian().priors(y), Normal(*NU_PRIOR))
+
+    def update(
+        self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
+    ) -> np.ndarray:
+        """The default step, with a floor for the scale: exact interpolation would send it to 0."""
+        new = super().update(y, f, theta, variance)
+        floor = 0.5 * math.log(VARIANCE_FLOOR) + math.log(spread_of(y))
+        return np.array([max(new[0], floor), new[1]])
 
     def start(self, y: np.ndarray) -> np.ndarray:
         """Scale from the median absolute deviation, which is robust to outliers; ν = 11."""

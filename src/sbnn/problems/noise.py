@@ -11,7 +11,9 @@ from sbnn.likelihoods import Gaussian, Likelihood
 from sbnn.priors import KnownPrior
 
 
-def check_noise_std(noise_std: Any, shape: tuple[int, ...]) -> np.ndarray:
+def check_noise_std(
+    noise_std: Any, shape: tuple[int, ...], per_observation: bool = True
+) -> np.ndarray:
     """Check known standard deviations and return them as an array.
 
     Parameters
@@ -41,10 +43,11 @@ def check_noise_std(noise_std: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         np.broadcast_to(sigma, shape)
     except ValueError:
-        raise ValueError(
-            "`noise_std` must be one number, one per output (the last axis of y) or one per "
-            f"observation; got shape {sigma.shape} for y of shape {shape}."
-        ) from None
+        allowed = "one number, one per output (the last axis of y) or one per observation"
+        if not per_observation:
+            allowed = f"one number or one per output ({shape[-1]})"
+        of_y = f" for y of shape {shape}" if per_observation else ""
+        raise ValueError(f"`noise_std` must be {allowed}; got shape {sigma.shape}{of_y}.") from None
     if not (np.isfinite(sigma).all() and (sigma > 0).all()):
         raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
     return sigma

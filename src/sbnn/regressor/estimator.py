@@ -55,7 +55,8 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
         Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
         standard deviation that depends on the inputs; the same two with Student-t tails, which
-        tolerate outliers; or a custom likelihood (`sbnn.likelihoods.Likelihood`).
+        tolerate outliers; or a custom likelihood (`sbnn.likelihoods.Likelihood`). Tails with two
+        degrees of freedom or fewer have an infinite standard deviation: use intervals.
     n_starts : int
         Number of starts of the sampling-free methods.
     random_state : int, RandomState or None

@@ -51,7 +51,9 @@ def known_noise(noise_std: Any, n_outputs: int, likelihood: Likelihood) -> np.nd
     if noise_std is None:
         return None
     require_gaussian(likelihood)
-    return np.broadcast_to(check_noise_std(noise_std, (n_outputs,)), (n_outputs,))
+    return np.broadcast_to(
+        check_noise_std(noise_std, (n_outputs,), per_observation=False), (n_outputs,)
+    )
 
 
 def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Message]:

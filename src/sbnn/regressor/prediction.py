@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,8 @@ class Predictions:
         >>> model.predictive(X).crps(X[:, 0] ** 2).shape
         (20,)
         """
-        x_t = self._scaling.inputs(self._inputs_of(X))
+        X = self._inputs_of(X)
+        x_t = self._scaling.inputs(X)
         predictive = self._posterior.predictive(x_t, noise)
         in_units = predictive.rescaled(self._scaling.y_scale, self._scaling.y_centre)
         return in_units[..., 0] if self._flat else in_units
@@ -163,7 +165,10 @@ class Predictions:
         ndarray, shape (m, n_samples) or (m, n_outputs, n_samples)
             As scikit-learn's Gaussian process returns them.
         """
-        x_t = self._scaling.inputs(self._inputs_of(X))
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"`n_samples` must be a whole number ≥ 1; got {n_samples!r}.")
+        X = self._inputs_of(X)
+        x_t = self._scaling.inputs(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         draws = self._posterior.sample(x_t, n_samples, rng, noise)
         return np.stack([self._units(d) for d in draws], axis=-1)

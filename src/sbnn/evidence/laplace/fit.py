@@ -218,8 +218,9 @@ def fit_fixed(
         opt.log_alpha = log_alpha.copy()
         if start is not None:
             opt.phi = start.copy()
-        if _possible(model, opt):
-            found.append((model, _climb(model, opt)))
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
+            if _possible(model, opt):
+                found.append((model, _climb(model, opt)))
     _require_starts(found)
     return [polish(model, opt) for _, opt in merge(found)]
 
@@ -302,10 +303,14 @@ def _finish(start: Start, budget: _Budget, options: Options) -> Optimum:
 
 
 def _map(function: Callable[[Start], Start], items: Sequence[Start], n_threads: int) -> list[Start]:
+    def run(item: Start) -> Start:
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
+            return function(item)
+
     if n_threads <= 1 or len(items) <= 1:
-        return [function(item) for item in items]
+        return [run(item) for item in items]
     with ThreadPoolExecutor(n_threads) as pool:  # BLAS and ufuncs release the interpreter lock
-        return list(pool.map(function, items))
+        return list(pool.map(run, items))
 
 
 def _best(starts: list[Start], fraction: float) -> list[Start]:
