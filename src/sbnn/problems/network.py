@@ -103,7 +103,7 @@ class Network:
         return self.slices[-1][1].stop
 
     @functools.cached_property
-    def _entries(self) -> tuple[tuple[str, int, int, int], ...]:
+    def entries(self) -> tuple[tuple[str, int, int, int], ...]:
         """(kind, layer, row, column) of every parameter, all counted from 1."""
         entries: list[tuple[str, int, int, int]] = []
         for layer, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes), start=1):
@@ -116,7 +116,7 @@ class Network:
         """Plain names: ``W[1][2,1]``, ``b[1][2]``, …"""
         return tuple(
             f"W[{layer}][{j},{i}]" if kind == "W" else f"b[{layer}][{j}]"
-            for kind, layer, j, i in self._entries
+            for kind, layer, j, i in self.entries
         )
 
     @property
@@ -130,7 +130,7 @@ class Network:
             f"$W^{{[{layer}]}}_{{{subscript(j, i)}}}$"
             if kind == "W"
             else f"$b^{{[{layer}]}}_{{{j}}}$"
-            for kind, layer, j, i in self._entries
+            for kind, layer, j, i in self.entries
         )
 
     def unflatten(self, phi: Array) -> list[tuple[Array, Array]]:

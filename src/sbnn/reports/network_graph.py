@@ -134,11 +134,7 @@ def _kind(sizes: Sequence[int], layer: int, j: int) -> str:
 
 def ends_of(network: Network) -> list[tuple[int, int, int]]:
     """(layer, from, to) of every parameter, counted from 0; a bias comes from −1."""
-    out: list[tuple[int, int, int]] = []
-    for layer, (n_in, n_out) in enumerate(zip(network.sizes, network.sizes[1:])):
-        out += [(layer, i, j) for j in range(n_out) for i in range(n_in)]
-        out += [(layer, -1, j) for j in range(n_out)]
-    return out
+    return [(layer - 1, i - 1, j - 1) for _, layer, j, i in network.entries]
 
 
 def _drawn_nodes(sizes: Sequence[int], ends: Iterable[tuple[int, int, int]]) -> list[list[int]]:
