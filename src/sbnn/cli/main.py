@@ -6,6 +6,7 @@ import sys
 
 from sbnn._core.extras import MissingExtraError, require
 
+QUICK = frozenset({"--help", "--version"})
 MODULES = ("arviz_stats", "jinja2", "matplotlib", "platformdirs", "rich", "typer")
 
 
@@ -16,8 +17,10 @@ def main() -> None:
     except MissingExtraError as error:
         sys.exit(f"sbnn: {error}")
     from sbnn.cli.app import app
-    from sbnn.cli.environment import use_cache, use_cores
 
-    use_cache()
-    use_cores()
+    if not QUICK.intersection(sys.argv):  # help and version need neither JAX nor its settings
+        from sbnn.cli.environment import use_cache, use_cores
+
+        use_cache()
+        use_cores()
     app(prog_name="sbnn")
