@@ -57,7 +57,7 @@ def test_search_reports_events_and_counts_evaluations(from_a_wrong_mixture):
 
 
 def candidate(evidence: float, gamma, gap: float = 0.0) -> search.Candidate:
-    exact = TmcmcResult(None, evidence, 0.1, (), 0, 0, True, "")
+    exact = TmcmcResult(None, evidence, 0.1, (), 0, 0, True)
     gamma = np.asarray(gamma, dtype=float)
     return search.Candidate("made", np.zeros(len(gamma)), 0.0, evidence + gap, exact, (), gamma)
 

@@ -285,7 +285,7 @@ def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
 
 
 def test_stuck_first_run_warns_at_the_callers_line(enzyme, monkeypatch):
-    monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
+    monkeypatch.setattr("sbnn.sampling.tmcmc.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="an optimum may have been missed") as caught:
         result = run_enzyme(enzyme)
     assert caught[0].filename == __file__

@@ -287,7 +287,7 @@ def test_finished_call_returns_its_result_without_computing(finished, monkeypatc
 
 
 def test_finished_result_repeats_its_warnings(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbnn.methods.sampler_report.STUCK", -1.0)  # every run counts as stuck
+    monkeypatch.setattr("sbnn.sampling.tmcmc.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="got stuck"):
         first = worker.call("standard", "compiled", tmp_path / "c")
     monkeypatch.undo()

@@ -328,7 +328,7 @@ def test_hitting_the_move_cap_is_reported():
 def test_run_that_exhausts_its_stages_is_not_converged():
     run = tmcmc.tmcmc(gaussian_problem(10)[0].target(), 0, n_particles=500, max_stages=3)
     assert not run.converged
-    assert "after 3 stages" in run.reason
+    assert "after 3 stages" in str(run.reason)
     assert run.stages[-1].beta < 1
 
 

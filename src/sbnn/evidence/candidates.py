@@ -296,7 +296,7 @@ def _sparsify(task: _Task, refined: Refined, sparsify: float) -> tuple[Refined, 
     ascent = refined.ascent
     here = TmcmcResult(
         particles=ascent.particles, log_evidence=ascent.log_evidence, log_evidence_error=0.0,
-        stages=(), n_evaluations=0, n_rejected=0, converged=True, reason="",
+        stages=(), n_evaluations=0, n_rejected=0, converged=True,
     )  # fmt: skip
     sparse = task.ascend(ascent.log_alpha, here, "prune", sparsify=sparsify)
     both = sparse._replace(steps=(*ascent.steps, *sparse.steps))

@@ -11,7 +11,7 @@ from sbnn._core.keys import Key, as_key, key_words
 from sbnn.methods.details import HierarchicalDetails
 from sbnn.methods.result import Result, full_length
 from sbnn.methods.resume import Call, CheckpointPath, Resources, carry_out
-from sbnn.methods.sampler_report import messages_of, outcome_of, stage_table
+from sbnn.methods.sampler_report import messages_of, stage_table
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard
 from sbnn.sampling.evaluator import Executor
@@ -102,7 +102,7 @@ def hierarchical(
             n_evaluations=run.n_evaluations,
             seconds=time.perf_counter() - started,
             converged=run.converged,
-            reason=outcome_of(run),
+            reason=run.reason,
             key=key_words(key),
             settings={**options, "hyperprior": [hyperprior.shape, hyperprior.rate]},
             n_rejected=run.n_rejected,

@@ -25,7 +25,7 @@ from sbnn.methods._standard import sample_posterior
 from sbnn.methods.details import NsblDetails
 from sbnn.methods.result import Result, full_length
 from sbnn.methods.resume import Call, CheckpointPath, Resources, carry_out
-from sbnn.methods.sampler_report import is_stuck, outcome_of, rejections_of, stage_table
+from sbnn.methods.sampler_report import rejections_of, stage_table
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard
 from sbnn.sampling.annealing import heat_and_cool, lowest_log_alpha
@@ -225,7 +225,7 @@ def _run(
         n_evaluations=sample.n_evaluations + found.n_evaluations + draws.n_evaluations,
         seconds=time.perf_counter() - started,
         converged=newton.converged and best.exact.converged,
-        reason=SearchEnded(newton.reason, outcome_of(best.exact)),
+        reason=SearchEnded(newton.reason, best.exact.reason),
         key=key_words(key),
         settings=options.record(),
         n_rejected=sample.n_rejected,
@@ -305,8 +305,8 @@ def _messages(
     problem: Problem, sample: TmcmcResult, best: Candidate, options: Options
 ) -> tuple[Message, ...]:
     out = list(rejections_of(sample))
-    if is_stuck(sample):
-        out.append(FirstRunStuck(outcome_of(sample)))
+    if sample.stuck:
+        out.append(FirstRunStuck(sample.reason))
     if abs(best.gap) > options.tolerance:
         exact = best.exact
         out.append(

@@ -8,7 +8,7 @@ from sbnn._core.float64 import float64
 from sbnn._core.keys import Key, as_key, key_words
 from sbnn.methods.result import Result
 from sbnn.methods.resume import Call, CheckpointPath, Resources, carry_out
-from sbnn.methods.sampler_report import messages_of, outcome_of, stage_table
+from sbnn.methods.sampler_report import messages_of, stage_table
 from sbnn.problems.problem import Problem, require_problem
 from sbnn.problems.symmetry import invariant_symmetry
 from sbnn.sampling.evaluator import Executor
@@ -105,7 +105,7 @@ def standard(
             n_evaluations=run.n_evaluations,
             seconds=time.perf_counter() - started,
             converged=run.converged,
-            reason=outcome_of(run),
+            reason=run.reason,
             key=key_words(key),
             settings=settings,
             n_rejected=run.n_rejected,

@@ -1,4 +1,4 @@
-"""How a run of the sampler is reported in a `Result`: outcome, stages, messages."""
+"""How a run of the sampler is reported in a `Result`: stages, messages."""
 
 from __future__ import annotations
 
@@ -8,29 +8,8 @@ from sbnn._core.messages import (
     Message,
     PointsRejected,
     SamplerStuck,
-    SamplingFinished,
-    SamplingSlow,
-    SamplingStopped,
 )
-from sbnn.sampling.tmcmc import STUCK, Stage, TmcmcResult
-
-MIXED = 0.2  # correlation below which the moves of a stage suffice
-
-
-def outcome_of(run: TmcmcResult) -> Message:
-    """How the run ended."""
-    beta = run.stages[-1].beta
-    if beta < 1.0:
-        return SamplingStopped(beta, len(run.stages))
-    if run.converged:
-        return SamplingFinished()
-    correlations = [stage.correlation for stage in run.stages]
-    return SamplingSlow(sum(c > MIXED for c in correlations), max(correlations))
-
-
-def is_stuck(run: TmcmcResult) -> bool:
-    """Whether the moves of some stage were too slow for the result to be trusted."""
-    return max(stage.correlation for stage in run.stages) > STUCK
+from sbnn.sampling.tmcmc import Stage, TmcmcResult
 
 
 def rejections_of(run: TmcmcResult) -> tuple[Message, ...]:
@@ -40,7 +19,7 @@ def rejections_of(run: TmcmcResult) -> tuple[Message, ...]:
 
 def messages_of(run: TmcmcResult) -> tuple[Message, ...]:
     """Messages about the run."""
-    stuck = (SamplerStuck(outcome_of(run)),) if is_stuck(run) else ()
+    stuck = (SamplerStuck(run.reason),) if run.stuck else ()
     return (*rejections_of(run), *stuck)
 
 

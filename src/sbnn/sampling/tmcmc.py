@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from sbnn._core.float64 import float64
 from sbnn._core.keys import as_key, derive_key, generator
+from sbnn._core.messages import Message, SamplingFinished, SamplingSlow, SamplingStopped
 from sbnn.problems.target import Target
 from sbnn.sampling.chunks import evaluate_all
 from sbnn.sampling.moves import DECORRELATED, STUCK, Move, RandomWalk, Tempered, choose, mutate
@@ -44,7 +45,6 @@ class TmcmcResult(NamedTuple):
     n_evaluations: int
     n_rejected: int
     converged: bool
-    reason: str
 
     @property
     def beta(self) -> float:
@@ -60,6 +60,15 @@ class TmcmcResult(NamedTuple):
     def worst_correlation(self) -> float:
         """Largest correlation left by the moves of any stage."""
         return max((stage.correlation for stage in self.stages), default=0.0)
+
+    @property
+    def reason(self) -> Message:
+        """How the run ended."""
+        if self.beta < 1.0:
+            return SamplingStopped(self.beta, len(self.stages))
+        if self.converged:
+            return SamplingFinished()
+        return SamplingSlow(self.n_slow_stages, self.worst_correlation)
 
     @property
     def stuck(self) -> bool:
@@ -291,7 +300,7 @@ def _move(
 
 
 def _result(state: TmcmcState) -> TmcmcResult:
-    result = TmcmcResult(
+    return TmcmcResult(
         particles=state.particles,
         log_evidence=state.log_evidence,
         log_evidence_error=float(np.sqrt(state.log_evidence_variance)),
@@ -299,20 +308,6 @@ def _result(state: TmcmcState) -> TmcmcResult:
         n_evaluations=state.n_evaluations,
         n_rejected=state.n_rejected,
         converged=state.converged and state.beta >= 1.0,
-        reason="",
-    )
-    return result._replace(reason=_reason(result))
-
-
-def _reason(run: TmcmcResult) -> str:
-    if run.beta < 1.0:
-        return f"stopped at β = {run.beta:.3g} after {len(run.stages)} stages"
-    if run.converged:
-        return "reached β = 1; particles decorrelated in every stage"
-    slow = run.n_slow_stages
-    return (
-        f"reached β = 1, but particles had not decorrelated after all moves of {slow} "
-        f"stage{'' if slow == 1 else 's'} (correlation up to {run.worst_correlation:.2f})"
     )
 
 
