@@ -27,9 +27,9 @@ def distribution(likelihood, f, theta):
     """The same distribution from SciPy."""
     varies = len(likelihood.outputs) == 2
     scale = np.exp(f[..., 1] if varies else theta[0])
-    if "log_nu_minus_1" not in likelihood.parameters:
+    if "log_nu_minus_2" not in likelihood.parameters:
         return stats.norm(f[..., 0], scale)
-    return stats.t(1.0 + np.exp(theta[-1]), f[..., 0], scale)
+    return stats.t(2.0 + np.exp(theta[-1]), f[..., 0], scale)
 
 
 @each
@@ -107,7 +107,7 @@ def test_update_recovers_the_parameters_of_simulated_data(likelihood):
 )
 def test_student_t_with_many_degrees_of_freedom_is_gaussian(heavy, normal):
     y, f, theta = points(heavy, 9)
-    theta[-1] = np.log(1e6 - 1)
+    theta[-1] = np.log(1e6 - 2)
     sigma = normal.std(f, theta[:-1])
     y = f[..., 0] + sigma * rng(214).uniform(-2, 2, size=9)  # log densities differ by z⁴/4ν
     np.testing.assert_allclose(
@@ -118,7 +118,8 @@ def test_student_t_with_many_degrees_of_freedom_is_gaussian(heavy, normal):
     )
 
 
-def test_degrees_of_freedom_never_fall_below_one():
+def test_degrees_of_freedom_never_fall_below_two():
+    """So that every predictive distribution has a standard deviation."""
     theta = np.array([0.0, -50.0])
     found = StudentT().log_density(np.array(0.7), np.zeros(1), theta)
-    np.testing.assert_allclose(found, stats.cauchy.logpdf(0.7), rtol=1e-10)
+    np.testing.assert_allclose(found, stats.t.logpdf(0.7, 2), rtol=1e-10)

@@ -137,19 +137,34 @@ class Likelihood(ABC):
         """The log-likelihood from the sum over rows, shape (n_draws,)."""
         return total
 
+    def information_slope(self, f: np.ndarray, theta: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        """∂ Σ factor · information / ∂f, shape (…, p), for `factor` of the shape of f.
+
+        With the variances of the outputs as factors, half of it is the slope of ½ log|H|, by which
+        the Laplace approximation integrates over the parameters.
+        """
+        from sbnn.likelihoods.estimation import information_slope
+
+        return information_slope(self, f, theta, factor)
+
     def update(
-        self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
+        self,
+        y: np.ndarray,
+        f: np.ndarray,
+        theta: np.ndarray,
+        variance: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
         """One update of the parameters of one target, for the Laplace approximation, shape (q,).
 
-        Its fixed point maximises Σ E[log p(y | f, θ)] + log p(θ) over θ, where the outputs are
-        independent normals with means `f` and variances `variance`, both of shape (n, p): the M
-        step of EM for the evidence. The default is one Newton step, with the expectation from a
-        product Gauss–Hermite rule with five nodes per output.
+        Its fixed point maximises the Laplace evidence over θ, that is Σ log p(y | f, θ) − ½ Σ v W
+        + log p(θ) with the information W of the outputs and their variances v, `variance` of shape
+        (n, p): ½ Σ v W has the slope of ½ log|H|. `weights` (n,) count the rows. The default is
+        one Newton step.
         """
         from sbnn.likelihoods.estimation import newton_update
 
-        return newton_update(self, y, f, theta, variance)
+        return newton_update(self, y, f, theta, variance, weights)
 
     def predictive(
         self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray

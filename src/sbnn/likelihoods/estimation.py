@@ -1,4 +1,4 @@
-"""Numerical defaults for any likelihood: scores, EM updates, and predictions by quadrature."""
+"""Numerical defaults for any likelihood: slopes, Newton updates, and predictions by quadrature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from sbnn._core.float64 import float64
 from sbnn.likelihoods.base import Likelihood
 from sbnn.priors import JointPrior
 
-NODES_TO_FIT = 5  # per output; exact for polynomials up to degree 9
 NODES_TO_PREDICT = 16
 
 
@@ -51,15 +50,26 @@ def _rule(n_nodes: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _expected_loss(
-    likelihood: Likelihood, theta: Any, prior: JointPrior, y: Any, f: Any, variance: Any
-) -> Any:
-    nodes, weights = _rule(NODES_TO_FIT, f.shape[-1])
-    moved = f + nodes[:, None, :] * jnp.sqrt(variance)
+def _information_slope(likelihood: Likelihood, f: Any, theta: Any, factor: Any) -> Any:
+    return jax.grad(lambda f: (factor * likelihood.information(f, theta)).sum())(f)
 
+
+@float64
+def information_slope(
+    likelihood: Likelihood, f: np.ndarray, theta: np.ndarray, factor: np.ndarray
+) -> np.ndarray:
+    """∂ Σ factor · information / ∂f by automatic differentiation, shape (…, p)."""
+    return np.asarray(_information_slope(likelihood, np.asarray(f, dtype=float), theta, factor))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _loss(
+    likelihood: Likelihood, theta: Any, prior: JointPrior, y: Any, f: Any, variance: Any, rows: Any
+) -> Any:
     def loss(theta: Any) -> Any:
-        densities = likelihood.log_density(y, moved, theta)
-        return -(weights[:, None] * densities).sum() - prior.log_density(theta)
+        each = likelihood.log_density(y, f, theta)
+        each = each - 0.5 * (variance * likelihood.information(f, theta)).sum(axis=-1)
+        return -(rows * each).sum() - prior.log_density(theta)
 
     return jax.grad(loss)(theta), jax.hessian(loss)(theta)
 
@@ -71,12 +81,14 @@ def newton_update(
     f: np.ndarray,
     theta: np.ndarray,
     variance: np.ndarray,
+    weights: np.ndarray | None,
 ) -> np.ndarray:
-    """One Newton step on −Σ E[log p(y | f, θ)] − log p(θ); see `Likelihood.update`."""
+    """One Newton step on −Σ (log p(y | f, θ) − ½ v W) − log p(θ); see `Likelihood.update`."""
     if not len(theta):
         return theta
     prior = JointPrior.of(likelihood.priors(y))
-    gradient, hessian = _expected_loss(likelihood, theta, prior, y, f, variance)
+    rows = np.ones(len(y)) if weights is None else weights
+    gradient, hessian = _loss(likelihood, theta, prior, y, f, variance, rows)
     values, vectors = np.linalg.eigh(np.asarray(hessian))
     # |eigenvalues| make it a descent step even where the loss is not convex.
     step = -vectors @ ((vectors.T @ np.asarray(gradient)) / np.maximum(np.abs(values), 1e-6))

@@ -123,13 +123,20 @@ class Gaussian(Likelihood):
         return np.array([0.5 * math.log(0.1 * spread_of(y) ** 2)])
 
     def update(
-        self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
+        self,
+        y: np.ndarray,
+        f: np.ndarray,
+        theta: np.ndarray,
+        variance: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
         """MacKay's update σ² = Σ r² / (n − Σ variance / σ²)."""
-        used = float(variance.sum()) * math.exp(-2.0 * theta[0])
-        squares = float(((y - f[..., 0]) ** 2).sum())
+        squares, spread, total = (y - f[..., 0]) ** 2, variance[..., 0], float(len(y))
+        if weights is not None:
+            squares, spread, total = weights * squares, weights * spread, float(weights.sum())
+        used = float(spread.sum()) * math.exp(-2.0 * theta[0])
         floor = VARIANCE_FLOOR * spread_of(y) ** 2
-        return np.array([0.5 * math.log(squares / max(len(y) - used, 1.0) + floor)])
+        return np.array([0.5 * math.log(float(squares.sum()) / max(total - used, 1.0) + floor)])
 
     def predictive(
         self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -12,17 +12,19 @@ from scipy import special, stats
 from sbnn._core.arrays import Array, namespace
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.gaussian import VARIANCE_FLOOR, Gaussian, spread_of
+from sbnn.likelihoods.varying import scale_slope
 
 if TYPE_CHECKING:
     from sbnn.priors import KnownPrior
+    from sbnn.scores import Predictive
 
-# Prior of log(ν − 1): median ν = 11, 95 % between 2.4 and 72. ν → ∞ is Gaussian noise, which data
-# hardly distinguish from ν ≈ 30; for ν ≤ 1 there is no mean.
-NU_PRIOR = (math.log(10.0), 1.0)
+# Prior of log(ν − 2): median ν = 10, 95 % between 3.1 and 59. ν → ∞ is Gaussian noise, which data
+# hardly distinguish from ν ≈ 30; for ν ≤ 2 there is no standard deviation.
+NU_PRIOR = (math.log(8.0), 1.0)
 
 
 def _nu(log_excess: Array) -> Array:
-    return 1.0 + namespace(log_excess).exp(log_excess)
+    return 2.0 + namespace(log_excess).exp(log_excess)
 
 
 def log_density(residual: Array, log_sigma: Array, nu: Array) -> Array:
@@ -38,27 +40,52 @@ def log_density(residual: Array, log_sigma: Array, nu: Array) -> Array:
 
 
 def _std(log_sigma: np.ndarray, nu: np.ndarray) -> np.ndarray:
-    """σ √(ν/(ν − 2)); infinite for ν ≤ 2, where intervals still exist."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(nu > 2, nu / (nu - 2), np.inf)
-    return np.exp(log_sigma) * np.sqrt(ratio)
+    """σ √(ν/(ν − 2))."""
+    return np.exp(log_sigma) * np.sqrt(nu / (nu - 2.0))
+
+
+class _Slopes(NamedTuple):
+    """Derivatives of the log evidence with respect to log σ and ν, and their information."""
+
+    log_sigma: float
+    nu: float
+    information: np.ndarray  # (2, 2)
+
+
+def _slopes(z2: np.ndarray, used: float, nu: float, weights: np.ndarray | None) -> _Slopes:
+    """Slopes of Σ log t(z) − ½ log|H|, for squared residuals in units of σ, shape (n,).
+
+    `used` is Σ v W, the number of parameters that the data determine; W depends on σ and ν.
+    """
+    w = np.ones(len(z2)) if weights is None else weights
+    total, pull = float(w.sum()), (nu + 1) * z2 / (nu + z2)
+    by_sigma = float((w * pull).sum()) - total + used
+    constant = special.psi(0.5 * (nu + 1)) - special.psi(0.5 * nu) - 1.0 / nu
+    each = constant - np.log1p(z2 / nu) + pull / nu
+    by_nu = 0.5 * float((w * each).sum()) - used / ((nu + 1) * (nu + 3))
+    trigamma = special.polygamma(1, 0.5 * nu) - special.polygamma(1, 0.5 * (nu + 1))
+    own = 0.25 * trigamma - 0.5 * (nu + 5) / (nu * (nu + 1) * (nu + 3))
+    mixed = -2.0 / ((nu + 1) * (nu + 3))
+    information = total * np.array([[2.0 * nu / (nu + 3), mixed], [mixed, float(own)]])
+    return _Slopes(by_sigma, by_nu, information)
 
 
 @dataclass(frozen=True)
 class StudentT(Likelihood):
-    """y = f + σ t_ν with constant σ and ν > 1; θ = (log σ, log(ν − 1)).
+    """y = f + σ t_ν with constant σ and ν > 2; θ = (log σ, log(ν − 2)).
 
     Examples
     --------
     >>> import numpy as np
     >>> from sbnn.likelihoods import StudentT
-    >>> float(StudentT().std(np.zeros(1), np.array([0.0, np.log(3.0)])).round(3))  # ν = 4
+    >>> float(StudentT().std(np.zeros(1), np.array([0.0, np.log(2.0)])).round(3))  # ν = 4
     1.414
     """
 
     outputs = ("mean",)
-    parameters = ("log_sigma", "log_nu_minus_1")
+    parameters = ("log_sigma", "log_nu_minus_2")
     constant_information = True
+    needs_row_variances = False
 
     def log_density(self, y: Array, f: Array, theta: Array) -> Array:
         return log_density(y - f[..., 0], theta[..., 0], _nu(theta[..., 1]))
@@ -88,15 +115,43 @@ class StudentT(Likelihood):
         return (*Gaussian().priors(y), Normal(*NU_PRIOR))
 
     def update(
-        self, y: np.ndarray, f: np.ndarray, theta: np.ndarray, variance: np.ndarray
+        self,
+        y: np.ndarray,
+        f: np.ndarray,
+        theta: np.ndarray,
+        variance: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The default step, with a floor for the scale: exact interpolation would send it to 0."""
-        new = super().update(y, f, theta, variance)
+        """One step of Fisher scoring; exact interpolation would send the scale to zero."""
+        nu, sigma2 = float(_nu(theta[1])), math.exp(2.0 * theta[0])
+        z2 = (y - f[..., 0]) ** 2 / sigma2
+        information = (nu + 1) / ((nu + 3) * sigma2)
+        spread = variance[..., 0] if weights is None else weights * variance[..., 0]
+        slopes = _slopes(z2, information * float(spread.sum()), nu, weights)
+        chain = np.array([1.0, nu - 2.0])
+        centre, width = NU_PRIOR
+        slope = chain * (slopes.log_sigma, slopes.nu) + (0.0, (centre - theta[1]) / width**2)
+        precision = chain[:, None] * slopes.information * chain
+        precision[1, 1] += width**-2
+        new = theta + np.clip(np.linalg.solve(precision, slope), -1.0, 1.0)
         floor = 0.5 * math.log(VARIANCE_FLOOR) + math.log(spread_of(y))
         return np.array([max(new[0], floor), new[1]])
 
+    def predictive(
+        self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> Predictive:
+        if not variance.any():
+            return super().predictive(weights, f, variance, theta)
+        from sbnn.likelihoods.scale_mixture import student_mixture
+
+        mean, spread = f[..., 0], variance[..., 0]
+        nothing = np.zeros_like(mean)
+        return student_mixture(
+            weights, mean, spread, theta[..., 0], nothing, np.asarray(_nu(theta[..., 1]))
+        )
+
     def start(self, y: np.ndarray) -> np.ndarray:
-        """Scale from the median absolute deviation, which is robust to outliers; ν = 11."""
+        """Scale from the median absolute deviation, which is robust to outliers; ν = 10."""
         spread = 1.4826 * float(np.median(np.abs(y - np.median(y))))
         spread = spread if spread > 0 else spread_of(y)
         return np.array([0.5 * math.log(0.1) + math.log(spread), NU_PRIOR[0]])
@@ -104,18 +159,18 @@ class StudentT(Likelihood):
 
 @dataclass(frozen=True)
 class VaryingStudentT(Likelihood):
-    """y = f₁ + exp(f₂) t_ν: the scale is a second output of the model; θ = log(ν − 1).
+    """y = f₁ + exp(f₂) t_ν: the scale is a second output of the model; θ = log(ν − 2).
 
     Examples
     --------
     >>> import numpy as np
     >>> from sbnn.likelihoods import VaryingStudentT
-    >>> VaryingStudentT().information(np.zeros(2), np.log([2.0])).tolist()  # ν = 3
+    >>> VaryingStudentT().information(np.zeros(2), np.zeros(1)).tolist()  # ν = 3
     [0.6666666666666666, 1.0]
     """
 
     outputs = ("mean", "log_sigma")
-    parameters = ("log_nu_minus_1",)
+    parameters = ("log_nu_minus_2",)
 
     def log_density(self, y: Array, f: Array, theta: Array) -> Array:
         return log_density(y - f[..., 0], f[..., 1], _nu(theta[..., 0]))
@@ -145,6 +200,42 @@ class VaryingStudentT(Likelihood):
         from sbnn.priors import Normal
 
         return (Normal(*NU_PRIOR),)
+
+    def information_slope(self, f: np.ndarray, theta: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        return scale_slope(factor[..., 0] * self.information(f, theta)[..., 0])
+
+    def update(
+        self,
+        y: np.ndarray,
+        f: np.ndarray,
+        theta: np.ndarray,
+        variance: np.ndarray,
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """One step of Fisher scoring for ν."""
+        nu = float(_nu(theta[0]))
+        z2 = ((y - f[..., 0]) * np.exp(-f[..., 1])) ** 2
+        spread = variance if weights is None else weights[:, None] * variance
+        used = float((spread[:, 0] * self.information(f, theta)[:, 0]).sum())
+        slopes = _slopes(z2, used, nu, weights)
+        # The information of log σ, 2ν/(ν + 3), depends on ν as well.
+        by_nu = slopes.nu - 3.0 * float(spread[:, 1].sum()) / (nu + 3) ** 2
+        centre, width = NU_PRIOR
+        slope = (nu - 2.0) * by_nu + (centre - theta[0]) / width**2
+        precision = (nu - 2.0) ** 2 * slopes.information[1, 1] + width**-2
+        return theta + np.clip(slope / precision, -1.0, 1.0)
+
+    def predictive(
+        self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> Predictive:
+        if not variance.any():
+            return super().predictive(weights, f, variance, theta)
+        from sbnn.likelihoods.scale_mixture import student_mixture
+
+        return student_mixture(
+            weights, f[..., 0], variance[..., 0], f[..., 1], variance[..., 1],
+            np.asarray(_nu(theta[..., 0])),
+        )  # fmt: skip
 
     def start(self, y: np.ndarray) -> np.ndarray:
         return np.array([NU_PRIOR[0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
@@ -10,6 +11,14 @@ from scipy import special
 from sbnn._core.arrays import Array, namespace
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.gaussian import LOG_2PI, Gaussian
+
+if TYPE_CHECKING:
+    from sbnn.scores import Predictive
+
+
+def scale_slope(weighted: np.ndarray) -> np.ndarray:
+    """∂ Σ c W / ∂f for W = k exp(−2 f₂): (0, −2 c W), from c W of shape (…)."""
+    return np.stack([np.zeros_like(weighted), -2.0 * weighted], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,20 @@ class VaryingGaussian(Likelihood):
 
     def cdf(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
         return special.ndtr((y - f[..., 0]) * np.exp(-f[..., 1]))
+
+    def information_slope(self, f: np.ndarray, theta: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        return scale_slope(factor[..., 0] * np.exp(-2.0 * f[..., 1]))
+
+    def predictive(
+        self, weights: np.ndarray, f: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> Predictive:
+        from sbnn.likelihoods.scale_mixture import uncertain_sigma
+        from sbnn.scores import NormalMixture
+
+        shares, nodes = uncertain_sigma(weights, f[..., 1], variance[..., 1])
+        n = len(nodes) // len(f)
+        means, spread = (np.tile(a[..., 0], (n, *(1,) * (f.ndim - 2))) for a in (f, variance))
+        return NormalMixture(shares, means, np.sqrt(spread + np.exp(2.0 * nodes)))
 
     def output_start(self, y: np.ndarray) -> np.ndarray:
         """σ² a tenth of the variance of y."""

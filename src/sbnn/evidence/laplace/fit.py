@@ -17,7 +17,7 @@ from sbnn.evidence.laplace.mixture import (
     mixture_weights,
 )
 from sbnn.evidence.laplace.models import Model
-from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish, relax
+from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish, relax, update_noise
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.likelihoods import Gaussian
@@ -156,7 +156,8 @@ def fit(
         )
     optima = tuple(opt for _, opt in distinct)
     evidences = np.array([o.log_evidence for o in optima])
-    weights = mixture_weights(options.weighting, evidences, loo)
+    rows = getattr(distinct[0][0], "weights", None)
+    weights = mixture_weights(options.weighting, evidences, loo, rows)
     likelihood = distinct[0][0].likelihood or Gaussian()
     return SparseMixture(optima, weights, likelihood, options.precision_power, trials)
 
@@ -239,10 +240,9 @@ def _climb(model: Model, opt: Optimum) -> Optimum:
     """LM steps to the mode, alternated with noise updates until the noise converges."""
     for _ in range(100):
         term, precision = relax(model, opt, MAX_CLIMB, tol=1e-9)
-        noise = model.updated_noise(term, opt.noise, precision.relevance(), precision)
-        moved = float(np.abs(noise - opt.noise).max(initial=0.0))
-        opt.noise = noise
-        if moved < 1e-9:
+        before = opt.noise
+        update_noise(model, opt, term, precision.relevance(), precision)
+        if np.abs(opt.noise - before).max(initial=0.0) < 1e-9:
             opt.converged = True
             break
     return opt

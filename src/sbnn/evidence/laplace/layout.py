@@ -21,10 +21,19 @@ def n_parameters(sizes: tuple[int, ...]) -> int:
     return layer_slices(sizes)[-1][2]
 
 
-def layer_groups(sizes: tuple[int, ...]) -> Array:
-    """Group numbers, one per weight matrix and one per bias vector, shape (d,)."""
-    lengths = [n for s, m, e in layer_slices(sizes) for n in (m - s, e - m)]
-    return np.repeat(np.arange(len(lengths)), lengths)
+def layer_groups(sizes: tuple[int, ...], outputs_per_target: int = 1) -> Array:
+    """Group numbers, one per weight matrix and one per bias vector, shape (d,).
+
+    In the last layer, each of the kinds of outputs (mean, log σ) has its own groups.
+    """
+    slices = layer_slices(sizes)
+    lengths = [n for s, m, e in slices for n in (m - s, e - m)]
+    groups = np.repeat(np.arange(len(lengths)), lengths)
+    s, m, e = slices[-1]
+    kind = len(lengths) * (np.arange(sizes[-1]) % outputs_per_target)
+    groups[s:m] += np.repeat(kind, sizes[-2])
+    groups[m:e] += kind
+    return groups
 
 
 class _Block(NamedTuple):

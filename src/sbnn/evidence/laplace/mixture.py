@@ -88,7 +88,9 @@ def merge(
     return sorted(kept, key=lambda pair: -pair[1].log_evidence)
 
 
-def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -> Array:
+def mixture_weights(
+    kind: str, log_evidences: Array, loo: Array | None = None, rows: Array | None = None
+) -> Array:
     """Weights of the optima.
 
     Evidence alone selects one optimum, and its Gauss–Newton value is too rough for that. Stacking
@@ -103,6 +105,8 @@ def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -
     log_evidences : array, shape (K,)
     loo : array, shape (K, n), optional
         Leave-one-out log densities, needed for the last three.
+    rows : array, shape (n,), optional
+        How many times every row counts.
 
     Returns
     -------
@@ -124,11 +128,13 @@ def mixture_weights(kind: str, log_evidences: Array, loo: Array | None = None) -
     if kind == "equal":
         return equal
     assert loo is not None
+    share = np.ones(loo.shape[1]) if rows is None else rows
     if kind == "flat":
-        return special.softmax(np.asarray(log_evidences) / np.sqrt(loo.shape[1]))
+        return special.softmax(np.asarray(log_evidences) / np.sqrt(share.sum()))
     weights = equal
     for _ in range(100):
-        weights = special.softmax(np.log(weights + 1e-300)[:, None] + loo, axis=0).mean(axis=1)
+        each = special.softmax(np.log(weights + 1e-300)[:, None] + loo, axis=0)
+        weights = each @ share / share.sum()
     return weights if kind == "stacking" else 0.8 * equal + 0.2 * weights
 
 

@@ -41,8 +41,12 @@ class DataTerm(Protocol):
         """Negative log-likelihood, without `Model.normaliser`."""
         ...
 
-    def gradient(self, noise: Array) -> Array:
-        """Gradient of the log-likelihood, (d_active,)."""
+    def correction(self, noise: Array, variance: Array | None) -> float:
+        """See `Model.correction`."""
+        ...
+
+    def gradient(self, noise: Array, variance: Array | None = None) -> Array:
+        """Gradient of the log-likelihood, minus that of the correction, (d_active,)."""
         ...
 
     def weighted(self, noise: Array) -> tuple[Array, Array | None]:
@@ -117,7 +121,19 @@ class Model(ABC):
         """Terms omitted by `misfit`."""
         return 0.0
 
-    def updated_noise(self, term: Any, noise: Array, gamma: Array, precision: Precision) -> Array:
+    def correction(self, outputs: Any, noise: Array, variance: Array | None) -> float:
+        """½ Σ v W for fixed variances v of the outputs: ½ log|H| up to a constant, to first order.
+
+        Zero unless the information W depends on the outputs. Without it, an output log σ would be
+        fitted to residuals that are too small, since f has been fitted to them as well.
+        """
+        return 0.0
+
+    def output_variance(self, term: Any, noise: Array, gamma: Array, precision: Precision) -> Any:
+        """Posterior variance of the outputs at the observations, (K, n, p), or None."""
+        return None
+
+    def updated_noise(self, term: Any, noise: Array, variance: Array | None) -> Array:
         """Re-estimated parameters of the likelihood."""
         return noise
 
@@ -127,6 +143,7 @@ class Model(ABC):
 
 
 FEW_INPUTS, STEEP = 3, 12.0
+CALM = 0.1  # scale of random weights into outputs such as log σ, which start close to constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,11 +156,14 @@ class RegressionModel(Model):
     likelihood : Likelihood
     noise : array or None
         Known parameters of the likelihood, (K, q) or (K, n, q); None infers them by the evidence.
+    weights : array, shape (n,), or None
+        How many times every observation counts; None counts each once.
     """
 
     y_t: Array
     likelihood: Likelihood = field(default_factory=Gaussian)  # type: ignore[misc]
     noise: Array | None = None
+    weights: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -154,11 +174,39 @@ class RegressionModel(Model):
         k, n = self.y_t.shape
         return f_t.reshape(k, -1, n).transpose(0, 2, 1)
 
+    @property
+    def n_rows(self) -> float:
+        """Number of observations per target, repetitions included."""
+        return self.y_t.shape[1] if self.weights is None else float(self.weights.sum())
+
     def misfit(self, outputs: Any, noise: Array) -> float:
-        return self.likelihood.misfit(self.y_t, self.split(outputs.output), per_row(noise))
+        return self.misfit_of(self.split(outputs.output), noise)
+
+    def misfit_of(self, f: Array, noise: Array) -> float:
+        """Negative log-likelihood of outputs (K, n, p), without `normaliser`."""
+        if self.weights is None:
+            return self.likelihood.misfit(self.y_t, f, per_row(noise))
+        y, f = (a.astype(float, copy=False) for a in (self.y_t, f))
+        return -float((self.weights * self.likelihood.log_density(y, f, per_row(noise))).sum())
 
     def normaliser(self, noise: Array) -> float:
+        if self.weights is not None:
+            return 0.0
         return self.likelihood.normaliser(noise, self.y_t.shape[1])
+
+    def correction(self, outputs: Any, noise: Array, variance: Array | None) -> float:
+        return self.correction_of(self.split(outputs.output), noise, variance)
+
+    def correction_of(self, f: Array, noise: Array, variance: Array | None) -> float:
+        """`correction` of outputs (K, n, p)."""
+        if variance is None or self.likelihood.constant_information:
+            return 0.0
+        return 0.5 * float((variance * self.information(f, noise)).sum())
+
+    def information(self, f: Array, noise: Array) -> Array:
+        """Fisher information of outputs (K, n, p), times the weight of the row."""
+        found = self.likelihood.information(f, per_row(noise))
+        return found if self.weights is None else self.weights[:, None] * found
 
     def mark(self, phi: Array, layout: Any, noise: Array) -> Array:
         """Predictions in units of the noise: the same for all symmetric images of an optimum."""
@@ -196,21 +244,29 @@ class RegressionModel(Model):
         predictive = self.likelihood.predictive(one, f[None], variance[None], theta[None])
         return predictive.log_density(self.y_t).sum(axis=0)
 
-    def updated_noise(
+    def output_variance(
         self, term: RegressionTerm, noise: Array, gamma: Array, precision: Precision
-    ) -> Array:
+    ) -> Array | None:
+        likelihood, f = self.likelihood, self.split(term.f_t)
+        updated = self.noise is None and noise.size
+        if likelihood.constant_information and not updated:
+            return None
+        if likelihood.needs_row_variances or len(self.y_t) > 1:
+            return self.split(precision.variance(term.flat).reshape(term.f_t.shape))
+        # The update needs only the sum over rows, Σ J H⁻¹Jᵀ W = Σγ.
+        weight = likelihood.information(f[:1, :1], per_row(noise))[0, 0]
+        return np.full(f.shape, gamma.sum() / (self.n_rows * weight))
+
+    def updated_noise(self, term: RegressionTerm, noise: Array, variance: Array | None) -> Array:
         """Parameters of the likelihood from `Likelihood.update`, target by target."""
         if self.noise is not None or not noise.size:
             return noise
-        k, n = self.y_t.shape
-        f = self.split(term.f_t).astype(float, copy=False)
-        if self.likelihood.needs_row_variances or k > 1:
-            variance = self.split(precision.variance(term.flat).reshape(term.f_t.shape))
-        else:  # the update needs only the sum over rows, Σ J H⁻¹Jᵀ W = Σγ
-            weight = self.likelihood.information(f[:1, :1], per_row(noise))[0, 0]
-            variance = np.full_like(f, gamma.sum() / (n * weight))
-        y = self.y_t.astype(float, copy=False)
-        new = [self.likelihood.update(y[i], f[i], noise[i], variance[i]) for i in range(k)]
+        assert variance is not None
+        f, y = (a.astype(float, copy=False) for a in (self.split(term.f_t), self.y_t))
+        new = [
+            self.likelihood.update(y[i], f[i], noise[i], variance[i], self.weights)
+            for i in range(len(y))
+        ]
         return noise + np.clip(np.array(new) - noise, -0.5, 0.5)
 
 
@@ -223,7 +279,7 @@ class RegressionTerm:
     """Residuals and Jacobian at a point, with Gram matrices reused when the noise changes."""
 
     def __init__(self, model: RegressionModel, f_t: Array, jac: Array):
-        self.likelihood, self.y_t, self.f_t, self.jac = model.likelihood, model.y_t, f_t, jac
+        self.model, self.f_t, self.jac = model, f_t, jac
         self.f = model.split(f_t)
         d, n_out, n = jac.shape
         self.primal = d <= n_out * n
@@ -231,13 +287,24 @@ class RegressionTerm:
         self._weighted: tuple[Array, tuple[Array, Array | None]] | None = None
         per_observation = model.noise is not None and model.noise.ndim == 3
         if self.primal and model.likelihood.constant_information and not per_observation:
-            self.grams = [(jac[:, o] @ jac[:, o].T).astype(float, copy=False) for o in range(n_out)]
+            rows = jac if model.weights is None else jac * model.weights.astype(jac.dtype)
+            self.grams = [
+                (rows[:, o] @ jac[:, o].T).astype(float, copy=False) for o in range(n_out)
+            ]
 
     def misfit(self, noise: Array) -> float:
-        return self.likelihood.misfit(self.y_t, self.f, per_row(noise))
+        return self.model.misfit_of(self.f, noise)
 
-    def gradient(self, noise: Array) -> Array:
-        score = self.likelihood.score(self.y_t, self.f, per_row(noise))
+    def correction(self, noise: Array, variance: Array | None) -> float:
+        return self.model.correction_of(self.f, noise, variance)
+
+    def gradient(self, noise: Array, variance: Array | None = None) -> Array:
+        model, theta = self.model, per_row(noise)
+        score = model.likelihood.score(model.y_t, self.f, theta)
+        if variance is not None and not model.likelihood.constant_information:
+            score = score - 0.5 * model.likelihood.information_slope(self.f, theta, variance)
+        if model.weights is not None:
+            score = model.weights[:, None] * score
         score_t = score.transpose(0, 2, 1).reshape(self.f_t.shape)
         return self.flat @ score_t.astype(self.jac.dtype, copy=False).ravel()
 
@@ -253,9 +320,11 @@ class RegressionTerm:
 
     def weights(self, noise: Array) -> Array:
         """Fisher information of the outputs, (K p, n), or (K p, 1) if equal for all rows."""
-        same = bool(self.grams)
-        f = self.f[:, :1] if same else self.f
-        found = self.likelihood.information(f, per_row(noise))
+        if self.grams:
+            f = self.f[:, :1]
+            found = self.model.likelihood.information(f, per_row(noise))
+        else:
+            f, found = self.f, self.model.information(self.f, noise)
         return np.broadcast_to(found, f.shape).transpose(0, 2, 1).reshape(len(self.f_t), -1)
 
     def weighted(self, noise: Array) -> tuple[Array, Array | None]:
@@ -298,7 +367,7 @@ class NetworkModel(RegressionModel):
         return Layout(self.sizes)
 
     def groups(self) -> Array:
-        return layer_groups(self.sizes)
+        return layer_groups(self.sizes, len(self.likelihood.outputs))
 
     def units(self) -> list[Array]:
         return [neuron.members for neuron in Network(self.sizes).neurons()]
@@ -309,9 +378,9 @@ class NetworkModel(RegressionModel):
         noise = self.noise
         if noise is not None and noise.ndim == 3:
             noise = noise[:, index]
-        return replace(
-            self, x_t=np.ascontiguousarray(x_t), y_t=np.ascontiguousarray(y_t), noise=noise
-        )
+        weights = None if self.weights is None else self.weights[index]
+        x_t, y_t = np.ascontiguousarray(x_t), np.ascontiguousarray(y_t)
+        return replace(self, x_t=x_t, y_t=y_t, noise=noise, weights=weights)
 
     def single(self) -> NetworkModel:
         """The same model with data, Jacobians and Gram matrices in single precision."""
@@ -350,6 +419,14 @@ class NetworkModel(RegressionModel):
                 alpha_parts[-2] - 2 * np.log(unit),
             )
             alpha_parts[-1] = alpha_parts[-1] - 2 * np.log(self.y_scale)
+        self._calm(phi_parts[-2], alpha_parts[-2])
         phi_parts[-1] = np.concatenate([self.likelihood.output_start(y) for y in self.y_t])
         phi, log_alpha = np.concatenate(phi_parts), np.concatenate(alpha_parts)
         return phi, log_alpha, self.initial_noise()
+
+    def _calm(self, weights: Array, log_alpha: Array) -> None:
+        """Start outputs after the first of each target close to constants, in place."""
+        kind = np.arange(self.sizes[-1]) % len(self.likelihood.outputs)
+        further = np.repeat(kind > 0, self.sizes[-2])
+        weights[further] *= CALM
+        log_alpha[further] -= 2.0 * np.log(CALM)

@@ -48,6 +48,8 @@ class Optimum:
         Log evidence after every iteration.
     precision : Precision or None
         Factored on the active set, set when the fit is finished.
+    variance : array or None
+        Posterior variance of the outputs at the observations, from the last update.
     """
 
     phi: Array
@@ -61,6 +63,7 @@ class Optimum:
     converged: bool = False
     history: list[float] = field(default_factory=list)
     precision: Precision | None = None
+    variance: Array | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -199,13 +202,15 @@ def log_evidence(
 def lm_step(model: Model, opt: Optimum, term: DataTerm, tries: int = 6) -> tuple[DataTerm, float]:
     """One Levenberg–Marquardt step on −log p(D|φ) − log p(φ|α), in place.
 
+    The model may add a correction, so that an output log σ maximises the evidence.
     Marquardt's scaling λ diag(H) makes the damping independent of the units of the parameters.
     Returns the data term at the new point and the decrease.
     """
     active = opt.active
     prior = prior_term(model, opt)
-    before = term.misfit(opt.noise) + prior.energy
-    gradient = term.gradient(opt.noise) - prior.gradient
+    noise, variance = opt.noise, opt.variance
+    before = term.misfit(noise) + term.correction(noise, variance) + prior.energy
+    gradient = term.gradient(noise, variance) - prior.gradient
     jac_t, gram = term.weighted(opt.noise)
     diagonal = prior.precision + (
         np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else np.diag(gram)
@@ -215,7 +220,8 @@ def lm_step(model: Model, opt: Optimum, term: DataTerm, tries: int = 6) -> tuple
         phi = opt.phi.copy()
         phi[active] += change
         outputs = model.evaluate(phi, opt.layout)
-        after = model.misfit(outputs, opt.noise) + _prior_energy(model, opt, phi)
+        after = model.misfit(outputs, noise) + model.correction(outputs, noise, variance)
+        after += _prior_energy(model, opt, phi)
         if after <= before:  # NaN compares false: an overflowing step is rejected
             promised = 0.5 * float(change @ (gradient + opt.damping * diagonal * change))
             if before - after > TRUSTED * promised:
@@ -246,7 +252,15 @@ def update(
     change = np.clip(step * (target - opt.log_alpha[active]), -2.0, 2.0)
     change[~free(model, active)] = 0.0
     opt.log_alpha[active] = np.clip(opt.log_alpha[active] + change, -20.0, 35.0)
-    opt.noise = model.updated_noise(term, opt.noise, gamma, precision)
+    update_noise(model, opt, term, gamma, precision)
+
+
+def update_noise(
+    model: Model, opt: Optimum, term: DataTerm, gamma: Array, precision: Precision
+) -> None:
+    """Update the variance of the outputs and the parameters of the likelihood, in place."""
+    opt.variance = model.output_variance(term, opt.noise, gamma, precision)
+    opt.noise = model.updated_noise(term, opt.noise, opt.variance)
 
 
 def free(model: Model, active: Array) -> Array:
@@ -276,7 +290,7 @@ def polish(model: Model, opt: Optimum, max_steps: int = 50) -> Optimum:
 
     def at(here: Optimum) -> tuple[Array, float]:
         term, prior = linearise(model, here), prior_term(model, here)
-        gradient = term.gradient(here.noise) - prior.gradient
+        gradient = term.gradient(here.noise, here.variance) - prior.gradient
         step = factorise(term, prior, here.noise)[0].solve(gradient)
         return step, float(gradient @ step)
 

@@ -200,7 +200,10 @@ class DensityTerm:
     def misfit(self, noise: Array) -> float:
         return self._misfit
 
-    def gradient(self, noise: Array) -> Array:
+    def correction(self, noise: Array, variance: Array | None) -> float:
+        return 0.0
+
+    def gradient(self, noise: Array, variance: Array | None = None) -> Array:
         return self._gradient
 
     @property

@@ -141,6 +141,8 @@ def evolve(
     """
     opt = opt.copy()
     opt.converged = opt.converged and not n_iter
+    if opt.variance is not None and opt.variance.shape[:2] != model.shape:
+        opt.variance = None  # it belongs to a subset of the rows
     term, start = linearise(model, opt), len(opt.history)
     fraction, share, pause, best, top, waited = 0.1, 0.5, 3, None, -np.inf, 0
     next_try = 1
