@@ -6,6 +6,8 @@ so nothing here imports JAX before it is needed.
 
 from typing import Any
 
+import numpy as np
+
 from sbnn._core.arrays import namespace
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.gaussian import Gaussian
@@ -21,6 +23,7 @@ __all__ = [
     "from_description",
     "is_known",
     "namespace",
+    "noise_std",
     "resolve",
 ]
 
@@ -64,6 +67,24 @@ def resolve(noise: str | Likelihood) -> Likelihood:
         f"`noise` must be one of {', '.join(map(repr, NAMES))}, or an instance of "
         f"sbnn.likelihoods.Likelihood; got {noise!r}."
     )
+
+
+def noise_std(
+    likelihood: Likelihood,
+    weights: np.ndarray,
+    f: np.ndarray,
+    variance: np.ndarray,
+    theta: np.ndarray,
+) -> np.ndarray:
+    """Standard deviation of the noise alone, averaged over the distribution of the outputs.
+
+    Parameters are those of `Likelihood.predictive`. The square of the predictive standard deviation
+    is the sum of its square and that of the centre.
+    """
+    centre = np.zeros(f.shape[-1])
+    centre[0] = 1.0
+    silent = np.where(centre > 0, 0.0, variance)
+    return likelihood.predictive(weights, np.where(centre > 0, 0.0, f), silent, theta).std()
 
 
 def is_known(description: dict[str, Any]) -> bool:

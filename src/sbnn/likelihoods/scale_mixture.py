@@ -64,6 +64,7 @@ class FarTails:
     sigma: np.ndarray
     nu: np.ndarray
     cut: np.ndarray
+    variance: np.ndarray  # of the whole component
 
     def log_density(self, y: np.ndarray) -> np.ndarray:
         """log Σₖ wₖ t(y) P(λ < cut | y), shape of the points."""
@@ -77,15 +78,20 @@ class FarTails:
 
     def each(self, change: Callable[[np.ndarray], np.ndarray]) -> FarTails:
         """The same change in every array."""
-        values = (self.weights, self.means, self.sigma, self.nu, self.cut)
+        values = (self.weights, self.means, self.sigma, self.nu, self.cut, self.variance)
         return FarTails(*(change(np.broadcast_to(v, self.means.shape)) for v in values))
 
 
 @dataclass(frozen=True, eq=False)
 class StudentMixture(NormalMixture):
-    """Normal mixtures with the exact density of Student-t noise far from the centre as well."""
+    """Normal mixtures with the exact far tails and standard deviation of Student-t noise."""
 
     tails: FarTails
+
+    def std(self) -> np.ndarray:
+        tails = self.tails
+        squares = tails.variance + (tails.means - self.mean()) ** 2
+        return np.sqrt((tails.weights * squares).sum(axis=0))
 
     def log_density(self, y: ArrayLike) -> np.ndarray:
         y = np.asarray(y, dtype=float)
@@ -103,8 +109,9 @@ class StudentMixture(NormalMixture):
     def rescaled(self, scale: ArrayLike, shift: ArrayLike = 0.0) -> StudentMixture:
         near, tails = super().rescaled(scale, shift), self.tails
         moved = tails.means * np.asarray(scale) + np.asarray(shift)
-        sigma = tails.sigma * np.abs(np.asarray(scale))
-        far = FarTails(tails.weights, moved, sigma, tails.nu, tails.cut)
+        factor = np.abs(np.asarray(scale))
+        sigma, variance = tails.sigma * factor, tails.variance * factor**2
+        far = FarTails(tails.weights, moved, sigma, tails.nu, tails.cut, variance)
         return StudentMixture(near.weights, near.means, near.stds, far)
 
 
@@ -138,5 +145,6 @@ def student_mixture(
     sigma2 = np.exp(2.0 * nodes)
     near_weights, stds = _merge(w * shares), _merge(np.sqrt(spread + sigma2 / lam))
     many = np.tile(means, (len(lam), *(1,) * (means.ndim - 1)))
-    tails = FarTails(shares, means, np.sqrt(sigma2 + cut * spread), nu, cut)
+    total = spread + sigma2 * nu / (nu - 2.0)
+    tails = FarTails(shares, means, np.sqrt(sigma2 + cut * spread), nu, cut, total)
     return StudentMixture(near_weights, many, stds, tails)

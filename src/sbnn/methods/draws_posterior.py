@@ -11,7 +11,7 @@ import pandas as pd
 
 from sbnn._core.messages import Message
 from sbnn.evidence.laplace.layout import Array, Layout, input_gradient
-from sbnn.likelihoods import Likelihood, from_description
+from sbnn.likelihoods import Likelihood, from_description, noise_std
 from sbnn.methods.posterior import gradient_shares
 from sbnn.problems.network import Network, push_forward
 from sbnn.problems.symmetry import Symmetry
@@ -91,13 +91,19 @@ class DrawsPosterior:
         """All draws, in canonical form."""
         return self.representatives
 
-    def predictive(self, x_t: Array, noise: bool = True) -> Predictive:
+    def predictive(
+        self, x_t: Array, noise: bool = True, noise_std: Array | None = None
+    ) -> Predictive:
         """Equally weighted components, one per draw, points (m, n_targets)."""
         f = self._outputs(self.phi, x_t)
         if not noise:
             return NormalMixture.of_draws(f[..., 0], np.zeros(f.shape[:-1]))
-        weights = np.full(f.shape[:-1], 1.0 / len(f))
-        return self.likelihood.predictive(weights, f, np.zeros_like(f), self.theta[:, None])
+        theta = self.theta[:, None] if noise_std is None else np.log(noise_std)[None, ..., None]
+        return self.likelihood.predictive(_equal(f), f, np.zeros_like(f), theta)
+
+    def noise_std_at(self, x_t: Array) -> Array:
+        f = self._outputs(self.phi, x_t)
+        return noise_std(self.likelihood, _equal(f), f, np.zeros_like(f), self.theta[:, None])
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_targets)."""
@@ -182,3 +188,8 @@ class DrawsPosterior:
             arrays["relevance"],
             plain["compacted"],
         )
+
+
+def _equal(f: Array) -> Array:
+    """Equal weights of the draws, for outputs of shape (n_draws, …, p)."""
+    return np.full(f.shape[:-1], 1.0 / len(f))

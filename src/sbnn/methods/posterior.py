@@ -99,7 +99,9 @@ class Posterior(Protocol):
         """
         ...
 
-    def predictive(self, x_t: np.ndarray, noise: bool = True) -> Predictive:
+    def predictive(
+        self, x_t: np.ndarray, noise: bool = True, noise_std: np.ndarray | None = None
+    ) -> Predictive:
         """Predictive distribution at `x_t`.
 
         Parameters
@@ -107,12 +109,18 @@ class Posterior(Protocol):
         x_t : ndarray, shape (n_in, m)
         noise : bool
             Include the noise; if False, the distribution is that of the function.
+        noise_std : ndarray, shape (m, n_out), optional
+            Known standard deviations of Gaussian noise at these points.
 
         Returns
         -------
         Predictive
             With points of shape (m, n_out).
         """
+        ...
+
+    def noise_std_at(self, x_t: np.ndarray) -> np.ndarray:
+        """Standard deviation of the noise of new observations at `x_t`, shape (m, n_out)."""
         ...
 
     def sample(

@@ -49,7 +49,12 @@ def check_noise_std(
         of_y = f" for y of shape {shape}" if per_observation else ""
         raise ValueError(f"`noise_std` must be {allowed}; got shape {sigma.shape}{of_y}.") from None
     if not (np.isfinite(sigma).all() and (sigma > 0).all()):
-        raise ValueError(f"`noise_std` must be finite and above zero; got {noise_std}.")
+        wrong = sigma[~(np.isfinite(sigma) & (sigma > 0))].flat[0]
+        where = ""
+        if sigma.size > 1:
+            row = np.argwhere(~(np.isfinite(sigma) & (sigma > 0)))[0]
+            where = f" in row {row[0]} (counted from 0)" if len(sigma) == shape[0] else ""
+        raise ValueError(f"`noise_std` must be finite and above zero; got {wrong:g}{where}.")
     return sigma
 
 

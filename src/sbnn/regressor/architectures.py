@@ -19,14 +19,15 @@ SAMPLED: Family = ((3,),)
 FEW_ROWS, MANY_ROWS = 500, 2000
 
 
-def families(hidden_layer_sizes: Any, n_rows: int, sampled: bool) -> list[Family]:
+def families(hidden_layer_sizes: Any, n_rows: float, sampled: bool) -> list[Family]:
     """Families of architectures between which the evidence chooses, from small to large.
 
     Parameters
     ----------
     hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
         See `SparseBNNRegressor`.
-    n_rows : int
+    n_rows : float
+        Repetitions included.
     sampled : bool
         Whether a sampling method is used, which needs one small network.
 

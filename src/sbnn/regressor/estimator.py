@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sbnn._core.messages import warn
-from sbnn.evidence.laplace.fit import Options, fit
-from sbnn.evidence.laplace.mixture import Trial
-from sbnn.evidence.laplace.models import NetworkModel
-from sbnn.likelihoods import Likelihood, resolve
+from sbnn.evidence.laplace.fit import Options
+from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
+from sbnn.likelihoods import Likelihood
 from sbnn.methods.posterior import Posterior, summary
-from sbnn.methods.registry import METHODS, SAMPLING
+from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
-from sbnn.regressor.architectures import Family, families
-from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.architectures import families
+from sbnn.regressor.noise import known_noise, likelihoods, reason
 from sbnn.regressor.prediction import Predictions
+from sbnn.regressor.rows import Rows, check_weights
 from sbnn.regressor.scaling import Scaling
 from sbnn.regressor.state import FittedState
+from sbnn.regressor.training import Task, Trained, train
 from sbnn.tables.column_checks import check_numbers
 
 
@@ -52,11 +52,11 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     noise_std : float, sequence of float, or None
         Known standard deviation of the noise in the units of y, one for all outputs or one each;
         None infers one per output.
-    noise : {"constant", "varying", "student_t", "varying_student_t"} or Likelihood
+    noise : {"auto", "constant", "varying", "student_t", "varying_student_t"} or Likelihood
         Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
         standard deviation that depends on the inputs; the same two with Student-t tails, which
-        tolerate outliers; or a custom likelihood (`sbnn.likelihoods.Likelihood`). Tails with two
-        degrees of freedom or fewer have an infinite standard deviation: use intervals.
+        tolerate outliers; or a custom likelihood (`sbnn.likelihoods.Likelihood`). "auto" compares
+        the four by their evidence and takes the simplest that is not clearly worse than the best.
     n_starts : int
         Number of starts of the sampling-free methods.
     random_state : int, RandomState or None
@@ -80,7 +80,14 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         it has none), from 0 to 1, and its posterior standard deviation.
     log_evidence_ : float
         Log evidence of the best optimum, for y in original units.
+    noise_used_ : str
+    noise_reason_ : Message
+        The kind of noise that was used, and why; `str(model.noise_reason_)` is a phrase.
+    noise_trials_ : DataFrame
+        The kinds of noise that "auto" compared, and the best log evidence each had reached when
+        one of them was chosen, for y in original units.
     noise_std_ : float or ndarray, shape (n_outputs,)
+        Standard deviation of the noise; if it varies, the root mean square at the training inputs.
     optima_ : DataFrame
         The optima of the mixture, best first; log evidences for y in original units.
     n_parameters_, n_parameters_kept_ : float
@@ -120,7 +127,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         random_state: Any = None,
         n_jobs: int | None = None,
         method_options: dict[str, Any] | None = None,
-        noise: str | Likelihood = "constant",
+        noise: str | Likelihood = "auto",
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -133,13 +140,23 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         self.noise = noise
 
     # ------------------------------------------------------------------------------------- fit
-    def fit(self, X: Any, y: Any) -> SparseBNNRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, noise_std: Any = None
+    ) -> SparseBNNRegressor:
         """Fit to a table.
+
+        The order of the rows does not matter.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, n_features)
         y : array_like, shape (n,) or (n, n_outputs)
+        sample_weight : array_like, shape (n,), optional
+            How many times every row counts: a weight of 2 is the same as repeating the row, 0 the
+            same as leaving it out.
+        noise_std : array_like, shape (n,) or (n, n_outputs), optional
+            Known standard error of every measurement in the units of y. New rows are predicted
+            with their root mean square.
 
         Returns
         -------
@@ -160,90 +177,65 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         self._flat = y.ndim == 1
         targets = y[:, None] if self._flat else y
         self.n_outputs_ = targets.shape[1]
-        likelihood = resolve(self.noise)
-        noise = checks.known_noise(self.noise_std, self.n_outputs_, likelihood)
-        self._scaling = Scaling.of(np.asarray(X, dtype=float), targets)
-        x_t, y_t = self._scaling.training(np.asarray(X, dtype=float), targets)
-        architectures = families(self.hidden_layer_sizes, len(y), self.method in SAMPLING)
+        known = known_noise(self.noise_std, noise_std, targets.shape, self._flat)
+        kinds = likelihoods(self.noise, known is not None)
+        per_row = known if known is not None and known.ndim == 2 else None
+        weights = check_weights(sample_weight, len(targets))
+        rows = Rows.of(np.asarray(X, dtype=float), targets, per_row, weights)
+        self._scaling = Scaling.of(rows.x, rows.y, rows.weights)
+        architectures = families(self.hidden_layer_sizes, rows.n_rows, self.method in SAMPLING)
         chosen = checks.choose_method(self.method, architectures)
         self.method_used_, self.method_reason_ = chosen
-        variance = None if noise is None else (noise / self._scaling.y_scale) ** 2
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._posterior: Posterior
-        self.trials_ = pd.DataFrame(columns=Trial._fields)
-        if self.method_used_ in SAMPLING:
-            value = self._fit_sampling(x_t, y_t, variance, likelihood, architectures, seed)
-        else:
-            value = self._fit_laplace(x_t, y_t, variance, likelihood, architectures, seed)
-        self.log_evidence_ = value - self._log_units(len(y))
-        self._set_learned()
-        self._set_feature_relevance(x_t, seed)
+        task = Task(
+            rows=rows,
+            scaling=self._scaling,
+            known=known if per_row is None else rows.noise_std,
+            kinds=kinds,
+            architectures=architectures,
+            activation=checks.canonical_activation(self.activation),
+            method=self.method_used_,
+            options=self._options(),
+            method_options=self.method_options or {},
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        self._set_trained(train(task), task)
         warn(self.messages_)
         return self
 
-    def _fit_laplace(
-        self,
-        x_t: np.ndarray,
-        y_t: np.ndarray,
-        variance: np.ndarray | None,
-        likelihood: Likelihood,
-        architectures: Sequence[Family],
-        seed: int,
-    ) -> float:
-        options = Options(
+    def _options(self) -> Options:
+        """Options of the Laplace engine; a sampling method uses it to choose the noise model."""
+        sampled = self.method_used_ in SAMPLING
+        return Options(
             **{
                 "n_starts": self.n_starts,
-                "sparse": self.method_used_ == "laplace_nsbl",
-                "n_threads": self._n_threads(),
-                **(self.method_options or {}),
+                "sparse": self.method_used_ != "laplace",
+                "n_threads": checks.n_threads(self.n_jobs),
+                **({} if sampled else self.method_options or {}),
             }
         )
-        noise = None if variance is None else 0.5 * np.log(variance)[:, None]
-        n_outputs = len(y_t) * len(likelihood.outputs)
-        models = [
-            [
-                NetworkModel(
-                    x_t=x_t, y_t=y_t, sizes=(len(x_t), *widths, n_outputs),
-                    activation=self._activation, likelihood=likelihood, noise=noise,
-                )
-                for widths in family
-            ]
-            for family in architectures
-        ]  # fmt: skip
-        mixture = fit(models, np.random.default_rng(seed), options)
-        some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
-        self._posterior = LaplacePosterior.of(mixture, x_t[:, some])
-        self.trials_ = pd.DataFrame(mixture.trials, columns=Trial._fields)
-        self.trials_["log_evidence"] -= self._log_units(y_t.shape[1])
-        return float(mixture.optima[0].log_evidence)
 
-    def _fit_sampling(
-        self,
-        x_t: np.ndarray,
-        y_t: np.ndarray,
-        variance: np.ndarray | None,
-        likelihood: Likelihood,
-        architectures: Sequence[Family],
-        seed: int,
-    ) -> float:
-        from sbnn.problems import network_regression as regression
-
-        network = regression.network_problem(
-            np.ascontiguousarray(x_t.T),
-            np.ascontiguousarray(y_t.T),
-            hidden_layer_sizes=architectures[0][0],
-            activation=self._activation,
-            noise_std=None if variance is None else np.sqrt(variance),
-            noise=likelihood,
+    def _set_trained(self, trained: Trained, task: Task) -> None:
+        """Attributes that `fit` sets from what training found."""
+        self._posterior: Posterior = trained.posterior
+        if trained.result is not None:
+            self.result_ = trained.result
+        units = task.rows.n_rows * float(np.log(self._scaling.y_scale).sum())
+        self.log_evidence_ = trained.log_evidence - units
+        self.trials_ = pd.DataFrame(trained.trials, columns=Trial._fields)
+        self.noise_trials_ = pd.DataFrame(trained.noise_trials, columns=NoiseTrial._fields)
+        for table in (self.trials_, self.noise_trials_):
+            table["log_evidence"] -= units
+        gain = {trial.noise: trial.log_evidence for trial in trained.noise_trials}
+        self.noise_used_ = trained.noise
+        self.noise_reason_ = reason(
+            self.noise,
+            task.known is not None,
+            trained.noise,
+            gain.get(trained.noise, 0.0) - gain.get("constant", 0.0),
         )
-        run = METHODS[self.method_used_].load()
-        self.result_ = result = run(network, key=seed, **(self.method_options or {}))
-        self._posterior = result.posterior()
-        return float(result.log_evidence)
-
-    def _log_units(self, n_rows: int) -> float:
-        """Log density of n standardised rows minus that of the rows in original units."""
-        return n_rows * float(np.log(self._scaling.y_scale).sum())
+        self._set_learned()
+        x_t = task.scaling.training(task.rows.x, task.rows.y)[0]
+        self._set_feature_relevance(x_t, task.seed)
 
     def _set_learned(self) -> None:
         """Public attributes that follow from the posterior."""
@@ -265,14 +257,6 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         self._inputs = np.ascontiguousarray(x_t[:, rows])
         shares, spread = self._posterior.sensitivities(self._inputs, rng)
         self.feature_relevance_, self.feature_relevance_std_ = shares, spread
-
-    # --------------------------------------------------------------------------------- options
-    @property
-    def _activation(self) -> str:
-        return checks.canonical_activation(self.activation)
-
-    def _n_threads(self) -> int:
-        return checks.n_threads(self.n_jobs)
 
     # --------------------------------------------------------------------------------- summaries
     def summary(self) -> pd.DataFrame:
@@ -326,6 +310,9 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
             self.method_reason_,
             self.log_evidence_,
             self.trials_,
+            self.noise_used_,
+            self.noise_reason_,
+            self.noise_trials_,
             self.feature_relevance_,
             self.feature_relevance_std_,
         )
@@ -352,6 +339,8 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
             out.feature_names_in_ = np.array(state.feature_names, dtype=object)
         out.method_used_, out.method_reason_ = state.method_used, state.method_reason
         out.log_evidence_, out.trials_ = state.log_evidence, state.trials
+        out.noise_used_, out.noise_reason_ = state.noise_used, state.noise_reason
+        out.noise_trials_ = state.noise_trials
         out.feature_relevance_ = state.feature_relevance
         out.feature_relevance_std_ = state.feature_relevance_std
         out._set_learned()

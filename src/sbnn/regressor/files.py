@@ -12,7 +12,7 @@ import pandas as pd
 from sbnn import __version__
 from sbnn._core.messages import from_json
 from sbnn._core.netcdf import FORMAT, write_tree
-from sbnn.evidence.laplace.mixture import Trial
+from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.regressor.laplace_posterior import LaplacePosterior
@@ -52,6 +52,9 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
         "method_reason": state.method_reason.as_json(),
         "log_evidence": state.log_evidence,
         "trials": state.trials.to_dict("list"),
+        "noise_used": state.noise_used,
+        "noise_reason": state.noise_reason.as_json(),
+        "noise_trials": state.noise_trials.to_dict("list"),
     }
     return arrays, metadata
 
@@ -74,6 +77,9 @@ def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Spars
         trials=pd.DataFrame(
             list(zip(families, trials.get(Trial._fields[1], []))), columns=Trial._fields
         ),
+        noise_used=metadata["noise_used"],
+        noise_reason=from_json(metadata["noise_reason"]),
+        noise_trials=pd.DataFrame(metadata["noise_trials"], columns=NoiseTrial._fields),
         feature_relevance=arrays["feature_relevance"],
         feature_relevance_std=arrays["feature_relevance_std"],
     )

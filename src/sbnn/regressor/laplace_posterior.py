@@ -15,7 +15,7 @@ from sbnn.evidence.laplace.mixture import (
     SparseMixture,
     compacted,
     needed,
-    noise_variance_at,
+    noise_std_at,
     precision_of,
     predictive,
     sample,
@@ -48,12 +48,16 @@ class LaplacePosterior:
     sampled = False
 
     @classmethod
-    def of(cls, mixture: SparseMixture, x_t: Array) -> LaplacePosterior:
-        """The posterior of a fitted mixture, with shares averaged over the inputs `x_t`."""
+    def of(cls, mixture: SparseMixture, x_t: Array, rows: Array | None = None) -> LaplacePosterior:
+        """The posterior of a fitted mixture, with shares averaged over the inputs `x_t`.
+
+        `rows` says how many times each input counts.
+        """
         for opt in mixture.optima:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
-        return cls(mixture, shares_at(mixture, x_t), noise_variance_at(mixture, x_t))
+        noise = np.average(noise_std_at(mixture, x_t) ** 2, axis=0, weights=rows)
+        return cls(mixture, shares_at(mixture, x_t, rows), noise)
 
     @property
     def best(self) -> Optimum:
@@ -121,9 +125,14 @@ class LaplacePosterior:
         draws[self.best.active] += precision_of(self.best).draw(rng, n)
         return draws.T
 
-    def predictive(self, x_t: Array, noise: bool = True) -> Predictive:
-        """One component per optimum, points (m, n_out)."""
-        return predictive(self.mixture, x_t, noise)
+    def predictive(
+        self, x_t: Array, noise: bool = True, noise_std: Array | None = None
+    ) -> Predictive:
+        """One component per optimum (and node of its noise), points (m, n_out)."""
+        return predictive(self.mixture, x_t, noise, noise_std)
+
+    def noise_std_at(self, x_t: Array) -> Array:
+        return noise_std_at(self.mixture, x_t)
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_out)."""
@@ -173,7 +182,7 @@ class LaplacePosterior:
         if self.compacted:
             return self
         before = self.predictive(x_t)
-        mean, std = before.mean(), _spread(before)
+        mean, std = before.mean(), before.std()
         weights = self.mixture.weights
         heavy = weights > 1e-6
         heavy[0] = True  # the reported values of the best optimum stay valid
@@ -183,7 +192,7 @@ class LaplacePosterior:
             small = tuple(compacted(needed(self.mixture, opt, x_t, threshold)) for opt in optima)
             mixture = replace(self.mixture, optima=small, weights=share)
             after = predictive(mixture, x_t)
-            change = np.maximum(np.abs(after.mean() - mean), np.abs(_spread(after) - std)) / std
+            change = np.maximum(np.abs(after.mean() - mean), np.abs(after.std() - std)) / std
             if change.max() <= COMPACT_TOL:
                 break
         shares, noise = shares_at(mixture, x_t), self.noise_variance
@@ -254,12 +263,3 @@ class LaplacePosterior:
             tuple(optima), arrays["weights"], likelihood, plain["precision_power"]
         )
         return cls(mixture, arrays["shares"], arrays["noise_variance"], plain["compacted"])
-
-
-def _spread(predicted: Predictive) -> Array:
-    """Standard deviation; half the width of the central 68 % where tails are too heavy for one."""
-    std = predicted.std()
-    if np.isfinite(std).all():
-        return std
-    low, high = predicted.quantiles((0.16, 0.84))
-    return (high - low) / 2

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_info
 
 from sbnn._core.messages import Message, MethodChosen, MethodRequested
 from sbnn.evidence.laplace.layout import n_parameters
-from sbnn.likelihoods import Likelihood
 from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
 from sbnn.problems.activations import ACTIVATIONS
-from sbnn.problems.noise import check_noise_std, require_gaussian
 from sbnn.regressor.architectures import Family, families
 
 MAX_SAMPLED = 30  # parameters up to which sampling is feasible
@@ -44,16 +41,6 @@ def check_level(level: Any) -> float:
 def canonical_activation(name: Any) -> Any:
     """The library's name for an activation: scikit-learn's "logistic" is "sigmoid"."""
     return "sigmoid" if name == "logistic" else name
-
-
-def known_noise(noise_std: Any, n_outputs: int, likelihood: Likelihood) -> np.ndarray | None:
-    """Known standard deviations of the noise, shape (n_outputs,); None if they are inferred."""
-    if noise_std is None:
-        return None
-    require_gaussian(likelihood)
-    return np.broadcast_to(
-        check_noise_std(noise_std, (n_outputs,), per_observation=False), (n_outputs,)
-    )
 
 
 def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Message]:

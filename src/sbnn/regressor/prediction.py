@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sbnn._core.messages import Message
 from sbnn.methods.posterior import Posterior
+from sbnn.problems.noise import check_noise_std
+from sbnn.regressor.noise import NoiseKnown
 from sbnn.regressor.options import check_level
 from sbnn.regressor.scaling import Scaling
 from sbnn.scores import NormalMixture, Predictive
@@ -24,6 +27,7 @@ class Predictions:
     _posterior: Posterior
     _scaling: Scaling
     _flat: bool  # y had the shape (n,)
+    noise_reason_: Message
 
     @property
     def posterior_(self) -> Posterior:
@@ -32,7 +36,11 @@ class Predictions:
         return self._posterior
 
     def predict(
-        self, X: Any, return_std: bool = False, return_interval: float | None = None
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_interval: float | None = None,
+        noise_std: Any = None,
     ) -> Any:
         """Predict new observations: mean and, on request, standard deviation and interval.
 
@@ -43,6 +51,8 @@ class Predictions:
             Also return the standard deviation, noise included.
         return_interval : float, optional
             Also return the central interval of this probability, last axis (lower, upper).
+        noise_std : float or array_like, shape (m,) or (m, n_outputs), optional
+            Known standard errors of the new observations, if those of the table were known.
 
         Returns
         -------
@@ -63,8 +73,8 @@ class Predictions:
         """
         level = None if return_interval is None else check_level(return_interval)
         means, stds, intervals = [], [], []
-        for x_t in self._blocks(X):
-            predictive = self._posterior.predictive(x_t)
+        for x_t, known in self._blocks(X, noise_std):
+            predictive = self._posterior.predictive(x_t, noise_std=known)
             means.append(predictive.mean())
             if return_std:
                 stds.append(predictive.std())
@@ -79,7 +89,24 @@ class Predictions:
             out.append(np.stack([self._units(b) for b in bounds], axis=-1))
         return out[0] if len(out) == 1 else tuple(out)
 
-    def predictive(self, X: Any, noise: bool = True) -> Predictive:
+    def noise_std_at(self, X: Any) -> np.ndarray:
+        """Standard deviation of the noise of new observations.
+
+        The square of the standard deviation that `predict` returns is the sum of its square and of
+        that of the uncertainty of the function, `predictive(X, noise=False).std()`.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+
+        Returns
+        -------
+        ndarray, shape (m,) or (m, n_outputs)
+        """
+        found = [self._posterior.noise_std_at(x_t) for x_t, _ in self._blocks(X, None)]
+        return self._units(np.concatenate(found), shift=False)
+
+    def predictive(self, X: Any, noise: bool = True, noise_std: Any = None) -> Predictive:
         """Predictive distribution of every row, in the units of y.
 
         Parameters
@@ -87,6 +114,8 @@ class Predictions:
         X : array_like or DataFrame, shape (m, n_features)
         noise : bool
             Whether to include the noise; if False, the distribution is that of the function.
+        noise_std : float or array_like, shape (m,) or (m, n_outputs), optional
+            Known standard errors of the new observations, if those of the table were known.
 
         Returns
         -------
@@ -105,7 +134,7 @@ class Predictions:
         """
         X = self._inputs_of(X)
         x_t = self._scaling.inputs(X)
-        predictive = self._posterior.predictive(x_t, noise)
+        predictive = self._posterior.predictive(x_t, noise, self._known_std(noise_std, len(X)))
         in_units = predictive.rescaled(self._scaling.y_scale, self._scaling.y_centre)
         return in_units[..., 0] if self._flat else in_units
 
@@ -133,19 +162,32 @@ class Predictions:
             )
         return predictive.weights, predictive.means, predictive.stds
 
-    def log_predictive_density(self, X: Any, y: ArrayLike) -> np.ndarray:
+    def log_predictive_density(self, X: Any, y: ArrayLike, noise_std: Any = None) -> np.ndarray:
         """Log predictive density log p(y|x, D) of every row (and output), in the units of y.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (m, n_features)
         y : array_like, shape (m,) or (m, n_outputs)
+        noise_std : float or array_like, shape (m,) or (m, n_outputs), optional
+            Known standard errors of y, if those of the table were known.
 
         Returns
         -------
         ndarray, of the shape of y
+
+        Raises
+        ------
+        ValueError
+            If X and y differ in length.
         """
-        return self.predictive(X).log_density(y)
+        predictive = self.predictive(X, noise_std=noise_std)
+        if np.shape(y) != predictive.shape:
+            raise ValueError(
+                f"y must have the shape {predictive.shape}, one value per row of X; got "
+                f"{np.shape(y)}."
+            )
+        return predictive.log_density(y)
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, noise: bool = True
@@ -178,11 +220,27 @@ class Predictions:
         check_numbers(X)
         return np.asarray(validate_data(self, X, dtype="numeric", reset=False), dtype=float)
 
-    def _blocks(self, X: Any, size: int = 1024) -> Iterator[np.ndarray]:
-        """Standardised inputs (n_in, m), at most `size` rows at a time to limit memory."""
+    def _blocks(
+        self, X: Any, noise_std: Any, size: int = 1024
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Standardised inputs (n_in, m) and known noise, at most `size` rows to limit memory."""
         X = self._inputs_of(X)
+        known = self._known_std(noise_std, len(X))
         for start in range(0, len(X), size):
-            yield self._scaling.inputs(X[start : start + size])
+            rows = slice(start, start + size)
+            yield self._scaling.inputs(X[rows]), None if known is None else known[rows]
+
+    def _known_std(self, noise_std: Any, n_rows: int) -> np.ndarray | None:
+        """Known standard errors of new rows for standardised targets, (m, n_out), or None."""
+        if noise_std is None:
+            return None
+        if not isinstance(self.noise_reason_, NoiseKnown):
+            raise ValueError(
+                "`noise_std` of new rows needs a model fitted with known standard errors; fit it "
+                "with `noise_std`, or leave it out here."
+            )
+        shape = (n_rows, self._scaling.n_outputs)
+        return np.broadcast_to(check_noise_std(noise_std, shape), shape) / self._scaling.y_scale
 
     def _units(self, values: np.ndarray, shift: bool = True) -> np.ndarray:
         """Standardised (m, n_out) → (m,) or (m, n_out) in the units of y."""

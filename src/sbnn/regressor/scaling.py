@@ -29,9 +29,9 @@ class Scaling(NamedTuple):
         return len(self.y_centre)
 
     @classmethod
-    def of(cls, x: np.ndarray, y: np.ndarray) -> Scaling:
-        """The scaling of a table, x (n, n_in) and y (n, n_out)."""
-        return cls(*_centre_and_scale(x), *_centre_and_scale(y))
+    def of(cls, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Scaling:
+        """The scaling of x (n, n_in) and y (n, n_out), whose rows count `weights` times."""
+        return cls(*_centre_and_scale(x, weights), *_centre_and_scale(y, weights))
 
     def training(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, n_in), (n, n_out) → (n_in, n), (n_out, n), standardised and on the grid."""
@@ -51,7 +51,9 @@ def _on_grid(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.round(values / GRID) * GRID)
 
 
-def _centre_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _centre_and_scale(
+    values: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation per column; a constant column keeps its scale.
 
     Computed relative to the largest entry, so that values near the limits of float64 do not
@@ -60,6 +62,7 @@ def _centre_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     largest = np.abs(values).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)
     relative = values / unit
-    centre, spread = relative.mean(axis=0), relative.std(axis=0)
+    centre = np.average(relative, axis=0, weights=weights)
+    spread = np.sqrt(np.average((relative - centre) ** 2, axis=0, weights=weights))
     scale = np.where(spread > 1e-12, spread, 1.0)
     return centre * unit, scale * unit

@@ -31,6 +31,9 @@ class FittedState:
     log_evidence : float
         For y in original units.
     trials : DataFrame
+    noise_used : str
+    noise_reason : Message
+    noise_trials : DataFrame
     feature_relevance, feature_relevance_std : ndarray, shape (n_features,)
     """
 
@@ -43,5 +46,8 @@ class FittedState:
     method_reason: Message
     log_evidence: float
     trials: pd.DataFrame
+    noise_used: str
+    noise_reason: Message
+    noise_trials: pd.DataFrame
     feature_relevance: np.ndarray
     feature_relevance_std: np.ndarray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -11,16 +11,25 @@ from threadpoolctl import threadpool_limits
 
 from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import (
+    NoiseTrial,
     SparseMixture,
     Trial,
     merge,
     mixture_weights,
 )
-from sbnn.evidence.laplace.models import Model
-from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish, relax, update_noise
+from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.noise_choice import adapted
+from sbnn.evidence.laplace.optimum import (
+    Optimum,
+    initial,
+    log_evidence,
+    polish,
+    relax,
+    update_noise,
+)
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
-from sbnn.likelihoods import Gaussian
+from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
 
 # Iterations before α and the noise are updated if there are fewer observations than weights.
 # Without it, the first updates would treat the whole signal as noise (30 rows, 56 weights: log
@@ -32,6 +41,10 @@ TRIAL = 30
 TIE = 3.0  # nats, a Bayes factor of 20: less is not strong evidence for larger networks
 # Every unit is tried if at most this many weights are kept: each trial is run to convergence.
 FEW_WEIGHTS = 60
+# Noise model of the dense stage if there is a choice, and iterations of pruning after which the
+# kinds of noise are compared.
+FIRST = VaryingStudentT()
+NOISE_TRIAL = 20
 MAX_CLIMB = 500  # steps to a mode at fixed precisions
 
 
@@ -106,7 +119,10 @@ class Start:
 
 
 def fit(
-    families: Sequence[Family], rng: np.random.Generator, options: Options = DEFAULT
+    families: Sequence[Family],
+    rng: np.random.Generator,
+    options: Options = DEFAULT,
+    noises: Mapping[str, Likelihood] | None = None,
 ) -> SparseMixture:
     """Fit a mixture of sparse Laplace optima from many starts.
 
@@ -119,6 +135,9 @@ def fit(
         their optima stay redundant and poor.
     rng : numpy.random.Generator
     options : Options
+    noises : mapping of Likelihood, optional
+        Kinds of noise to choose between for network models, from simple to flexible. The dense
+        stage runs with `FIRST`, which tolerates outliers; then the evidence chooses.
 
     Returns
     -------
@@ -136,6 +155,8 @@ def fit(
     True
     """
     starts: list[Start] = []
+    if noises is not None:
+        families = [[_network(model).with_likelihood(FIRST) for model in f] for f in families]
     for family in families:
         for m, model in enumerate(family):
             share, rest = divmod(options.n_starts, len(family))
@@ -145,7 +166,7 @@ def fit(
     _require_starts(starts)
     # One BLAS thread per start: the matrices are too small to benefit from more.
     with threadpool_limits(limits=1, user_api="blas"):
-        starts, trials = _optimise(families, starts, options)
+        starts, trials, noise_trials = _optimise(families, starts, options, noises)
     distinct = merge([(start.model, start.optimum) for start in starts])
     for model, opt in distinct:
         opt.log_evidence, opt.precision = log_evidence(model, opt)
@@ -159,21 +180,80 @@ def fit(
     rows = getattr(distinct[0][0], "weights", None)
     weights = mixture_weights(options.weighting, evidences, loo, rows)
     likelihood = distinct[0][0].likelihood or Gaussian()
-    return SparseMixture(optima, weights, likelihood, options.precision_power, trials)
+    return SparseMixture(optima, weights, likelihood, options.precision_power, trials, noise_trials)
 
 
 def _optimise(
-    families: Sequence[Family], starts: list[Start], options: Options
-) -> tuple[list[Start], tuple[Trial, ...]]:
-    """Shared α, then pruning; only the better starts and one family continue."""
+    families: Sequence[Family],
+    starts: list[Start],
+    options: Options,
+    noises: Mapping[str, Likelihood] | None,
+) -> tuple[list[Start], tuple[Trial, ...], tuple[NoiseTrial, ...]]:
+    """Shared α, then pruning; only the better starts, one kind of noise and one family continue."""
     budget = _Budget.of(starts[0].model, options, several=len(families) > 1)
-    first = options.group_iterations // 3
-    starts = _map(lambda s: s.at(_dense(s, first, options)), starts, options.n_threads)
+    n_threads, first = options.n_threads, options.group_iterations // 3
+    noise_trials: tuple[NoiseTrial, ...] = ()
+    starts = _map(lambda s: s.at(_dense(s, first, options)), starts, n_threads)
     starts = _best(starts, options.race)
-    starts = _map(lambda s: s.at(_go_on(s, first, budget, options)), starts, options.n_threads)
+    rest = options.group_iterations - first
+    starts = _map(lambda s: s.at(_dense(s, rest, options)), starts, n_threads)
+    if noises is not None:
+        families, starts, noise_trials = _choose_noise(families, starts, options, noises)
+    starts = _map(lambda s: s.at(_prune(s, budget, options)), starts, n_threads)
     starts = _best(starts, options.keep)
     starts, trials = _best_family(families, starts)
-    return _map(lambda s: s.at(_finish(s, budget, options)), starts, options.n_threads), trials
+    starts = _map(lambda s: s.at(_finish(s, budget, options)), starts, n_threads)
+    return starts, trials, noise_trials
+
+
+def _network(model: Model) -> NetworkModel:
+    assert isinstance(model, NetworkModel)
+    return model
+
+
+def _choose_noise(
+    families: Sequence[Family],
+    starts: list[Start],
+    options: Options,
+    noises: Mapping[str, Likelihood],
+) -> tuple[Sequence[Family], list[Start], tuple[NoiseTrial, ...]]:
+    """The families and starts with the first kind of noise within `TIE` of the best evidence.
+
+    The best start of every family (of every architecture, if there is one family) continues with
+    each kind.
+    """
+    groups = families if len(families) > 1 else [[model] for model in families[0]]
+    leaders = [
+        max(
+            (s for s in starts if any(s.model is m for m in group)),
+            key=lambda start: start.optimum.log_evidence,
+        )
+        for group in groups
+    ]
+    pairs = [_changed(s, kind) for kind in noises.values() for s in leaders]
+    tried = _map(lambda s: s.at(_noise_trial(s, options)), pairs, options.n_threads)
+    reached = np.array([start.optimum.log_evidence for start in tried])
+    best = reached.reshape(len(noises), -1).max(axis=1)
+    chosen = list(noises.values())[int(np.argmax(best >= best.max() - TIE))]
+    changed = {id(m): _network(m).with_likelihood(chosen) for family in families for m in family}
+    families = [[changed[id(model)] for model in family] for family in families]
+    starts = [_changed(s, chosen, changed[id(s.model)]) for s in starts]
+    trials = tuple(NoiseTrial(*pair) for pair in zip(noises, best.tolist()))
+    return families, starts, trials
+
+
+def _changed(start: Start, kind: Likelihood, model: NetworkModel | None = None) -> Start:
+    """The start with another kind of noise."""
+    old = _network(start.model)
+    new = old.with_likelihood(kind) if model is None else model
+    rng = start.rng.spawn(1)[0]
+    return Start(new, adapted(start.optimum, old, new, rng), rng)
+
+
+def _noise_trial(start: Start, options: Options) -> Optimum:
+    """A few rounds of pruning, on at most `max_rows` values."""
+    part = _some_rows(start, options)
+    return evolve(part, start.optimum, NOISE_TRIAL, None, options.step, options.tol)
 
 
 def _factor(opt: Optimum) -> Precision:
@@ -273,16 +353,23 @@ def _dense(start: Start, n_iter: int, options: Options) -> Optimum:
     if groups is None:
         return opt
     n_out, n = model.shape
-    few = max(options.max_rows // n_out, 1)
-    part = model if few >= n else model.rows(np.sort(start.rng.choice(n, few, replace=False)))
+    part = _some_rows(start, options)
     warm_up = WARM_UP if opt.iterations == 0 and n * n_out < len(opt.phi) else 0
     return evolve(part.single(), opt, n_iter, groups, options.step, options.tol, warm_up)
 
 
-def _go_on(start: Start, first: int, budget: _Budget, options: Options) -> Optimum:
-    """The rest of the shared stage, and the pruning before families are compared."""
-    model = start.model
-    opt = _dense(start, options.group_iterations - first, options)
+def _some_rows(start: Start, options: Options) -> Model:
+    """The model on at most `max_rows` values, drawn at random."""
+    n_out, n = start.model.shape
+    few = max(options.max_rows // n_out, 1)
+    if few >= n:
+        return start.model
+    return start.model.rows(np.sort(start.rng.choice(n, few, replace=False)))
+
+
+def _prune(start: Start, budget: _Budget, options: Options) -> Optimum:
+    """The shared stage on all rows, and the pruning before families are compared."""
+    model, opt = start.model, start.optimum
     if budget.on_all and options.sparse:
         opt = evolve(model.single(), opt, budget.on_all, model.groups(), options.step, options.tol)
     # On all rows: on a subset, weights that the other rows support would be pruned.

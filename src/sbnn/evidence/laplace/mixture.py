@@ -13,7 +13,7 @@ from sbnn.evidence.laplace.layout import Array, Layout, jacobian
 from sbnn.evidence.laplace.models import Model
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.precision import Precision
-from sbnn.likelihoods import Gaussian, Likelihood
+from sbnn.likelihoods import Gaussian, Likelihood, noise_std
 from sbnn.problems.network import layer_slices
 from sbnn.scores import NormalMixture, Predictive
 
@@ -22,6 +22,13 @@ class Trial(NamedTuple):
     """Hidden widths of a family of architectures, and its best log evidence in the trial."""
 
     hidden_layer_sizes: tuple[tuple[int, ...], ...]
+    log_evidence: float
+
+
+class NoiseTrial(NamedTuple):
+    """A kind of noise, and its best log evidence when one of them was chosen."""
+
+    noise: str
     log_evidence: float
 
 
@@ -43,6 +50,8 @@ class SparseMixture:
         combination of the optima; p = 0 is the plain mixture.
     trials : tuple of Trial
         The families of architectures compared, in the given order.
+    noise_trials : tuple of NoiseTrial
+        The kinds of noise compared, in the given order.
     """
 
     optima: tuple[Optimum, ...]
@@ -50,6 +59,7 @@ class SparseMixture:
     likelihood: Likelihood = field(default_factory=Gaussian)
     precision_power: float = 1.0
     trials: tuple[Trial, ...] = ()
+    noise_trials: tuple[NoiseTrial, ...] = ()
 
 
 def merge(
@@ -186,7 +196,9 @@ def local_weights(mixture: SparseMixture, total_variance: Array) -> Array:
     return special.softmax(log_w - mixture.precision_power * np.log(total_variance), axis=0)
 
 
-def predictive(mixture: SparseMixture, x_t: Array, noise: bool = True) -> Predictive:
+def predictive(
+    mixture: SparseMixture, x_t: Array, noise: bool = True, noise_std: Array | None = None
+) -> Predictive:
     """Predictive distribution at inputs (n_in, m), for m points and T targets.
 
     Parameters
@@ -195,6 +207,8 @@ def predictive(mixture: SparseMixture, x_t: Array, noise: bool = True) -> Predic
     x_t : array, shape (n_in, m)
     noise : bool
         Whether to predict observations rather than the noise-free function.
+    noise_std : array, shape (m, T), optional
+        Known standard deviations of Gaussian noise at these points.
 
     Returns
     -------
@@ -203,7 +217,8 @@ def predictive(mixture: SparseMixture, x_t: Array, noise: bool = True) -> Predic
     """
     at = components(mixture, x_t)
     if noise:
-        return mixture.likelihood.predictive(at.weights, at.mean, at.variance, at.theta)
+        theta = at.theta if noise_std is None else np.log(noise_std)[None, ..., None]
+        return mixture.likelihood.predictive(at.weights, at.mean, at.variance, theta)
     return NormalMixture(at.weights, at.mean[..., 0], np.sqrt(at.variance[..., 0]))
 
 
@@ -254,16 +269,15 @@ def sample(
     return out
 
 
-def shares_at(mixture: SparseMixture, x_t: Array) -> Array:
-    """Mean local weight of every optimum at some points, per target: (K, T)."""
-    return components(mixture, x_t).weights.mean(axis=1)
+def shares_at(mixture: SparseMixture, x_t: Array, rows: Array | None = None) -> Array:
+    """Mean local weight of every optimum at points that count `rows` times, per target: (K, T)."""
+    return np.average(components(mixture, x_t).weights, axis=1, weights=rows)
 
 
-def noise_variance_at(mixture: SparseMixture, x_t: Array) -> Array:
-    """Variance of the noise averaged over optima and points, (T,)."""
+def noise_std_at(mixture: SparseMixture, x_t: Array) -> Array:
+    """Standard deviation of the noise at some points, (m, T)."""
     at = components(mixture, x_t)
-    squares = mixture.likelihood.std(at.mean, at.theta) ** 2
-    return (at.weights * squares).sum(axis=0).mean(axis=0)
+    return noise_std(mixture.likelihood, at.weights, at.mean, at.variance, at.theta)
 
 
 def precision_of(opt: Optimum) -> Precision:

@@ -386,6 +386,11 @@ class NetworkModel(RegressionModel):
         """The same model with data, Jacobians and Gram matrices in single precision."""
         return replace(self, x_t=self.x_t.astype(np.float32), y_t=self.y_t.astype(np.float32))
 
+    def with_likelihood(self, likelihood: Likelihood) -> NetworkModel:
+        """The same network with inferred noise of another kind."""
+        n_outputs = len(self.y_t) * len(likelihood.outputs)
+        return replace(self, likelihood=likelihood, sizes=(*self.sizes[:-1], n_outputs), noise=None)
+
     def evaluate(self, phi: Array, layout: Layout) -> Pass:
         return forward_pass(phi, self.x_t, layout, self.activation)
 

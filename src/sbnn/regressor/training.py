@@ -1,0 +1,135 @@
+"""Training of `SparseBNNRegressor`: from the rows of a table to a posterior, by one method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sbnn.evidence.laplace.fit import Options, fit
+from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
+from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.likelihoods import Likelihood
+from sbnn.methods.posterior import Posterior
+from sbnn.methods.registry import METHODS, SAMPLING
+from sbnn.regressor.architectures import Family
+from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.noise import name_of
+from sbnn.regressor.rows import Rows
+from sbnn.regressor.scaling import Scaling
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to fit and how.
+
+    Attributes
+    ----------
+    rows : Rows
+        In the units of the table.
+    scaling : Scaling
+    known : ndarray or None
+        Known standard deviations in the units of y, (n_outputs,) or (n_rows, n_outputs).
+    kinds : mapping of Likelihood
+        Kinds of noise to choose between, from simple to flexible.
+    architectures : sequence of Family
+    activation, method : str
+    options : Options
+        Of the Laplace engine.
+    method_options : mapping
+        Of a sampling method.
+    seed : int
+    """
+
+    rows: Rows
+    scaling: Scaling
+    known: np.ndarray | None
+    kinds: Mapping[str, Likelihood]
+    architectures: Sequence[Family]
+    activation: str
+    method: str
+    options: Options
+    method_options: Mapping[str, Any]
+    seed: int
+
+    def log_known(self) -> np.ndarray | None:
+        """Logarithm of the known standard deviations, for standardised targets."""
+        return None if self.known is None else np.log(self.known / self.scaling.y_scale)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training found, for standardised inputs and targets."""
+
+    posterior: Posterior
+    log_evidence: float
+    noise: str
+    trials: tuple[Trial, ...] = ()
+    noise_trials: tuple[NoiseTrial, ...] = field(default=())
+    result: Any = None  # of a sampling method
+
+
+def train(task: Task) -> Trained:
+    """Fit by the task's method."""
+    return _sampled(task) if task.method in SAMPLING else _laplace(task)
+
+
+def _laplace(task: Task) -> Trained:
+    x_t, y_t = task.scaling.training(task.rows.x, task.rows.y)
+    names, kinds = list(task.kinds), list(task.kinds.values())
+    noise = task.log_known()
+    if noise is not None:
+        noise = noise[:, None] if noise.ndim == 1 else np.ascontiguousarray(noise.T)[..., None]
+    models = [
+        [
+            NetworkModel(
+                x_t=x_t, y_t=y_t, sizes=(len(x_t), *widths, len(y_t) * len(kinds[0].outputs)),
+                activation=task.activation, likelihood=kinds[0], noise=noise,
+                weights=task.rows.weights,
+            )
+            for widths in family
+        ]
+        for family in task.architectures
+    ]  # fmt: skip
+    choice = task.kinds if len(kinds) > 1 else None
+    mixture = fit(models, np.random.default_rng(task.seed), task.options, choice)
+    some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
+    weights = None if task.rows.weights is None else task.rows.weights[some]
+    posterior = LaplacePosterior.of(mixture, x_t[:, some], weights)
+    used = names[[type(k) for k in kinds].index(type(mixture.likelihood))]
+    return Trained(
+        posterior, float(mixture.optima[0].log_evidence), used, mixture.trials, mixture.noise_trials
+    )
+
+
+def _sampled(task: Task) -> Trained:
+    from sbnn.problems import network_regression as regression
+
+    likelihood, noise_trials = _likelihood(task)
+    rows, known = task.rows.repeated(), task.log_known()
+    x_t, y_t = task.scaling.training(rows.x, rows.y)
+    if known is not None and known.ndim == 2:
+        known = np.log(np.asarray(rows.noise_std) / task.scaling.y_scale)
+    network = regression.network_problem(
+        np.ascontiguousarray(x_t.T),
+        np.ascontiguousarray(y_t.T),
+        hidden_layer_sizes=task.architectures[0][0],
+        activation=task.activation,
+        noise_std=None if known is None else np.exp(known),
+        noise=likelihood,
+    )
+    result = METHODS[task.method].load()(network, key=task.seed, **task.method_options)
+    return Trained(
+        result.posterior(), float(result.log_evidence), name_of(likelihood),
+        noise_trials=noise_trials, result=result,
+    )  # fmt: skip
+
+
+def _likelihood(task: Task) -> tuple[Likelihood, tuple[NoiseTrial, ...]]:
+    """The kind of noise; if there is a choice, the one the Laplace approximation prefers."""
+    if len(task.kinds) == 1:
+        return next(iter(task.kinds.values())), ()
+    quick = _laplace(task)
+    return task.kinds[quick.noise], quick.noise_trials
