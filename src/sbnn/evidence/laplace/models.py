@@ -201,12 +201,8 @@ class RegressionModel(Model):
         """`correction` of outputs (K, n, p)."""
         if variance is None or self.likelihood.constant_information:
             return 0.0
-        return 0.5 * float((variance * self.information(f, noise)).sum())
-
-    def information(self, f: Array, noise: Array) -> Array:
-        """Fisher information of outputs (K, n, p), times the weight of the row."""
-        found = self.likelihood.information(f, per_row(noise))
-        return found if self.weights is None else self.weights[:, None] * found
+        terms = variance * self.likelihood.information(f, per_row(noise))
+        return 0.5 * float((terms if self.weights is None else self.weights[:, None] * terms).sum())
 
     def mark(self, phi: Array, layout: Any, noise: Array) -> Array:
         """Predictions in units of the noise: the same for all symmetric images of an optimum."""
@@ -283,14 +279,8 @@ class RegressionTerm:
         self.f = model.split(f_t)
         d, n_out, n = jac.shape
         self.primal = d <= n_out * n
-        self.grams: list[Array] = []
+        self._grams: tuple[Array, list[Array]] | None = None
         self._weighted: tuple[Array, tuple[Array, Array | None]] | None = None
-        per_observation = model.noise is not None and model.noise.ndim == 3
-        if self.primal and model.likelihood.constant_information and not per_observation:
-            rows = jac if model.weights is None else jac * model.weights.astype(jac.dtype)
-            self.grams = [
-                (rows[:, o] @ jac[:, o].T).astype(float, copy=False) for o in range(n_out)
-            ]
 
     def misfit(self, noise: Array) -> float:
         return self.model.misfit_of(self.f, noise)
@@ -318,15 +308,6 @@ class RegressionTerm:
         d, n_out, n = self.jac.shape
         return self.jac.reshape(d, n_out * n)
 
-    def weights(self, noise: Array) -> Array:
-        """Fisher information of the outputs, (K p, n), or (K p, 1) if equal for all rows."""
-        if self.grams:
-            f = self.f[:, :1]
-            found = self.model.likelihood.information(f, per_row(noise))
-        else:
-            f, found = self.f, self.model.information(self.f, noise)
-        return np.broadcast_to(found, f.shape).transpose(0, 2, 1).reshape(len(self.f_t), -1)
-
     def weighted(self, noise: Array) -> tuple[Array, Array | None]:
         """J̃ᵀ and J̃ᵀJ̃; J̃ᵀ is formed only if needed."""
         if self._weighted is None or self._weighted[0] is not noise:
@@ -334,13 +315,30 @@ class RegressionTerm:
         return self._weighted[1]
 
     def _weigh(self, noise: Array) -> tuple[Array, Array | None]:
-        weights = self.weights(noise)
-        if self.grams:
-            gram = sum(w[0] * g for w, g in zip(weights, self.grams))
-            return self.flat, np.asarray(gram)
-        scaled = self.jac * np.sqrt(weights).astype(self.jac.dtype)
-        scaled = scaled.reshape(self.flat.shape)
+        if self.primal and self.model.likelihood.separable_information:
+            return self.flat, self._gram(noise)
+        roots = np.sqrt(self._information(noise, self.f)).astype(self.jac.dtype)
+        scaled = (self.jac * roots).reshape(self.flat.shape)
         return scaled, (scaled @ scaled.T).astype(float) if self.primal else None
+
+    def _gram(self, noise: Array) -> Array:
+        """J̃ᵀJ̃ from the Gram matrix of every output, which only changes by a factor with θ."""
+        if self._grams is None:
+            roots = np.sqrt(self._information(noise, self.f)).astype(self.jac.dtype)
+            parts = (self.jac[:, o] * roots[o] for o in range(len(roots)))
+            self._grams = noise, [(p @ p.T).astype(float, copy=False) for p in parts]
+        before, grams = self._grams
+        if before is noise or self.model.noise is not None:
+            return np.sum(grams, axis=0)
+        now, then = (self._information(theta, self.f[:, :1])[:, 0] for theta in (noise, before))
+        return np.tensordot(now / then, grams, axes=1)
+
+    def _information(self, noise: Array, f: Array) -> Array:
+        """Information of outputs (K, n, p) times the weights of the rows, as (K p, n)."""
+        found = np.broadcast_to(self.model.likelihood.information(f, per_row(noise)), f.shape)
+        if self.model.weights is not None:
+            found = found * self.model.weights[: f.shape[1], None]
+        return found.transpose(0, 2, 1).reshape(len(self.f_t), -1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,9 @@ TRUSTED = 0.5
 # Precision of a flat known prior, relative to that of the data: H is unchanged to 12 digits and
 # can be scaled as for ARD parameters.
 FLAT = 1e-12
+# Iterations between updates of the variances of the outputs, which change slowly and cost as much
+# as a step.
+VARIANCE_EVERY = 3
 
 
 @dataclass
@@ -252,14 +255,22 @@ def update(
     change = np.clip(step * (target - opt.log_alpha[active]), -2.0, 2.0)
     change[~free(model, active)] = 0.0
     opt.log_alpha[active] = np.clip(opt.log_alpha[active] + change, -20.0, 35.0)
-    update_noise(model, opt, term, gamma, precision)
+    likelihood = model.likelihood
+    fresh = likelihood is None or not likelihood.needs_row_variances
+    update_noise(model, opt, term, gamma, precision, fresh)
 
 
 def update_noise(
-    model: Model, opt: Optimum, term: DataTerm, gamma: Array, precision: Precision
+    model: Model,
+    opt: Optimum,
+    term: DataTerm,
+    gamma: Array,
+    precision: Precision,
+    fresh: bool = True,
 ) -> None:
     """Update the variance of the outputs and the parameters of the likelihood, in place."""
-    opt.variance = model.output_variance(term, opt.noise, gamma, precision)
+    if opt.variance is None or fresh or opt.iterations % VARIANCE_EVERY == 0:
+        opt.variance = model.output_variance(term, opt.noise, gamma, precision)
     opt.noise = model.updated_noise(term, opt.noise, opt.variance)
 
 
