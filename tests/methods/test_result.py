@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -16,6 +17,7 @@ import xarray as xr
 from helpers import assert_within_errors, gaussian_problem, keys
 
 import sbnn
+from sbnn._core.digests import sealed, unsealed
 from sbnn._core.messages import FunctionFailed, PointsRejected, SamplerStuck, SamplingSlow
 from sbnn.evidence.relevance import prune
 from sbnn.methods.details import HierarchicalDetails
@@ -321,15 +323,24 @@ def test_loading_another_netcdf_file_raises(tmp_path):
         sbnn.load(path)
 
 
-def edit_metadata(path, change):
+@contextlib.contextmanager
+def editable(path):
+    """The HDF5 file without its checksum, which is computed again at the end."""
+    path.write_bytes(unsealed(path.read_bytes()))
     with h5py.File(path, "r+") as file:
+        yield file
+    path.write_bytes(sealed(path.read_bytes()))
+
+
+def edit_metadata(path, change):
+    with editable(path) as file:
         metadata = json.loads(file.attrs["sbnn"])
         change(metadata)
         file.attrs["sbnn"] = json.dumps(metadata)
 
 
 def test_loading_another_format_version_raises_with_a_remedy(saved):
-    with h5py.File(saved, "r+") as file:
+    with editable(saved) as file:
         file.attrs["sbnn_format"] = 99
     with pytest.raises(ValueError, match=r"has format 99.*Use the version that wrote it"):
         sbnn.load(saved)
@@ -337,7 +348,7 @@ def test_loading_another_format_version_raises_with_a_remedy(saved):
 
 def remove_from_file(name):
     def change(path):
-        with h5py.File(path, "r+") as file:
+        with editable(path) as file:
             del file[name]
 
     return change
@@ -347,7 +358,7 @@ def other_shape(path):
     tree = xr.open_datatree(path, engine="h5netcdf").load()
     tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(parameter=slice(0, 3)))
     tree.close()
-    tree.to_netcdf(path, engine="h5netcdf")
+    path.write_bytes(sealed(bytes(tree.to_netcdf(engine="h5netcdf"))))
 
 
 ALTERED = {
@@ -382,7 +393,7 @@ def test_loading_an_altered_file_raises(saved, alter):
 
 @pytest.mark.parametrize("text", ["{not json", "[]", "3"])
 def test_loading_invalid_metadata_raises(saved, text):
-    with h5py.File(saved, "r+") as file:
+    with editable(saved) as file:
         file.attrs["sbnn"] = text
     with pytest.raises(ValueError, match=r"not a readable|altered"):
         sbnn.load(saved)
@@ -413,7 +424,7 @@ def test_loading_never_runs_code(saved, monkeypatch):
     code = "__import__('os').system('touch exploded')"
     failed = {"code": "function_failed", "n_failed": 1, "names": [], "theta": [], "error": code}
     edit_metadata(saved, lambda m: m.update(messages=[failed], method=code))
-    with h5py.File(saved, "r+") as file:
+    with editable(saved) as file:
         file.attrs["pickled"] = np.void(pickle.dumps(Bomb()))
 
     def forbidden(*args, **kwargs):
