@@ -179,7 +179,7 @@ def _rename_to_free_name(source: Path, path: Path) -> Path:
         except FileExistsError:
             number += 1
         except OSError as error:
-            if error.errno != errno.ENAMETOOLONG or len(stem) <= 20:
+            if error.errno != errno.ENAMETOOLONG or number == 1 or len(stem) <= 20:
                 raise
             stem, suffix = stem[:20], suffix[:10]
         target = path.with_name(f"{stem}-{number}{suffix}")
