@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import json
 import os
 import pickle
@@ -460,3 +461,61 @@ def test_file_name_without_an_extension_is_kept(small_result, tmp_path):
 def test_saving_to_a_missing_folder_raises(small_result, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"folder '.*nowhere' does not exist; create it"):
         small_result.save(tmp_path / "nowhere" / "m.nc")
+
+
+def test_any_changed_byte_is_detected(small_result, saved):
+    content = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in [0, 8, len(content) - 1, len(content) - 70, *rng.integers(len(content), size=30)]:
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(rng.integers(8))
+        saved.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"checksum|not a readable"):
+            sbnn.load(saved)
+
+
+def test_file_changed_by_another_program_is_detected(saved):
+    tree = xr.open_datatree(saved, engine="h5netcdf").load()
+    tree.close()
+    tree.to_netcdf(saved, engine="h5netcdf")
+    with pytest.raises(ValueError, match="changed by another program: its checksum is missing"):
+        sbnn.load(saved)
+
+
+def test_file_of_an_older_format_is_explained(saved):
+    saved.write_bytes(unsealed(saved.read_bytes()))
+    with h5py.File(saved, "r+") as file:
+        file.attrs["sbnn_format"] = np.array([3])  # as h5netcdf writes it
+    with pytest.raises(ValueError, match=r"has format 3; .* Use the version that wrote it"):
+        sbnn.load(saved)
+
+
+def test_damaged_file_is_reported_without_other_messages(saved, capfd):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="not a readable"):
+        sbnn.load(saved)
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_draws_with_nan_are_an_error(saved):
+    with editable(saved) as file:
+        file["posterior/phi"][0, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="altered: the draws contain NaN"):
+        sbnn.load(saved)
+
+
+def test_result_that_appears_while_saving_is_not_replaced(small_result, tmp_path, monkeypatch):
+    path = tmp_path / "result.nc"
+    real = xr.DataTree.to_netcdf
+
+    def slow(*args, **kwargs):
+        path.write_text("precious")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", slow)
+    with pytest.raises(FileExistsError, match=r"finished result is in .*result-2\.nc"):
+        small_result.save(path)
+    assert path.read_text() == "precious"
+    assert sbnn.load(tmp_path / "result-2.nc").equals(small_result)

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sbnn._core.atomic import write_bytes
 from sbnn._core.digests import DamagedError, is_sealed, sealed, unsealed
 
@@ -103,7 +105,7 @@ def _without_checksum(data: bytes) -> str:
 
     try:
         with h5py.File(io.BytesIO(data), "r") as file:
-            found = int(file.attrs.get("sbnn_format", 0))
+            found = int(np.ravel(file.attrs.get("sbnn_format", 0))[0])
     except Exception:
         return "is not a readable sbnn result (damaged, truncated or of another kind)."
     if found == 0:
