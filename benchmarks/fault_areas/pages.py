@@ -44,7 +44,7 @@ def hostile_names(quick: bool, folder: Path) -> Outcome:
 def _fault(name: str, path: Path) -> str:
     columns = [name, "b", f"y {name}"]
     data = table().set_axis(columns, axis=1)
-    fitted = fit(data, columns[:2], columns[2:], OPTIONS, source=name, command=f"sbnn {name!r}")
+    fitted = fit(data, columns[:2], columns[2:], OPTIONS, source=name, command=f"sbnn {name}")
     text = page.render(fitted)
     path.write_text(text, encoding="utf-8")
     seen = browser.visit(path)
