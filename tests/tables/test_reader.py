@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from sbnn.tables import reader as tables
+from sbnn.tables.cells import fault
 from sbnn.tables.header import MAX_FEATURES, TableError
 
 
@@ -449,3 +450,8 @@ def test_damaged_parquet_file_is_a_one_line_error(tmp_path):
             read(write(tmp_path, broken, "b.parquet"), ["y"])
         assert len(str(caught.value).splitlines()) == 1
     assert read(write(tmp_path, whole, "t.dat"), ["y"]).shape == (6, 3)
+
+
+@pytest.mark.parametrize("cell", ["nan", "-nan", "+NaN"])
+def test_signed_nan_is_a_missing_value(cell):
+    assert fault(cell) == f"'{cell}' is a missing value; fill it in or remove the row."
