@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from sbnn.evidence.laplace.known_priors import KnownPriors
 from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.models import Model, RegressionModel, RegressionTerm
 from sbnn.evidence.laplace.optimum import Optimum, factorise, linearise, prior_term
@@ -60,6 +61,8 @@ class GaussianPosterior:
         if d > len(opt.phi):
             mode[len(opt.phi) :] = opt.noise.ravel()
             own = _noise_precision(model, term, opt.noise, float(np.nansum(gamma)))
+            priors = KnownPriors(problem.priors[len(opt.phi) :], np.arange(len(opt.phi), d))
+            own[np.diag_indices(len(own))] += priors.at(mode)[2]
             tail = slice(len(opt.phi), d)
             blocks[tail, tail], covariance[tail, tail] = own, np.linalg.inv(own)
         return cls(mode, blocks, covariance, gamma, log_alpha)
