@@ -15,7 +15,8 @@ from types import FrameType
 
 import typer
 
-from sbnn._core.extras import MissingExtraError
+from sbnn._core.extras import MissingExtraError, why_not_imported
+from sbnn._core.memory import is_lack_of_memory
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -94,8 +95,11 @@ def _failure(error: Exception, debug: bool) -> str:
     """One line for a failure that is not the user's."""
     if isinstance(error, MissingExtraError):
         return str(error)
-    if isinstance(error, MemoryError):
-        return "out of memory; fit fewer rows, columns or neurons."
+    if is_lack_of_memory(error):
+        reason = str(error) if isinstance(error, MemoryError) and error.args else "Out of memory."
+        return f"{reason} Allow more, or fit fewer rows, columns or neurons."
+    if isinstance(error, ImportError):
+        return why_not_imported(error)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}."

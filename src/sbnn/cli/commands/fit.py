@@ -57,6 +57,7 @@ def fit(
 ) -> None:
     """Fit a network to a table; write the model, scores on held-out rows, and a report."""
     with error_handling(debug):
+        from sbnn.cli.environment import load_libraries
         from sbnn.reports import output_paths
 
         started = time.perf_counter()
@@ -65,6 +66,7 @@ def fit(
         targets = opt.target_columns(data, target, encoding)
         options = opt.estimator_options(hidden, method, noise_std, seed, len(targets))
         frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        load_libraries()
         _warn_if_slow(options, len(inputs), len(targets))
         with show_progress(quiet=as_json) as progress:
             fitted = _fit_and_write(frame, inputs, targets, options, data, folder, progress)
@@ -100,6 +102,7 @@ def _fit_and_write(
 ) -> Fit:
     """Fit a model and write its folder, complete or not at all."""
     from sbnn._core.atomic import whole_folder
+    from sbnn._core.memory import naming_lack_of_memory
     from sbnn.reports import fit as fits
     from sbnn.reports import fit_folder, page
 
@@ -109,12 +112,13 @@ def _fit_and_write(
     )
     if options["method"] == "nsbl":
         progress.step("nsbl samples, prunes, refines and verifies, which takes minutes")
-    fitted = fits.fit(
-        frame, inputs, targets, options, data, command_line(),
-        progress.step, progress.on_fold, progress,
-    )  # fmt: skip
+    with naming_lack_of_memory("fitting the model"):
+        fitted = fits.fit(
+            frame, inputs, targets, options, data, command_line(),
+            progress.step, progress.on_fold, progress,
+        )  # fmt: skip
     progress.step("writing the report")
-    with whole_folder(folder) as temporary:
+    with naming_lack_of_memory("writing the report"), whole_folder(folder) as temporary:
         fit_folder.save(fitted, temporary)
         page.write(fitted, temporary)
     return fitted

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from sbnn._core.memory import require_memory_for_threads
 from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import (
     SparseMixture,
@@ -135,6 +136,7 @@ def fit(
     >>> len(mixture.optima[0].active) < 7
     True
     """
+    require_memory_for_threads(options.n_threads, "fitting the network")
     starts: list[Start] = []
     for family in families:
         for m, model in enumerate(family):
