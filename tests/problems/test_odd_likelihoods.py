@@ -38,13 +38,13 @@ def test_log_likelihood_that_returns_no_number_raises(value, on_failure):
 
 def test_text_is_not_a_prediction_nor_an_observation_nor_a_parameter():
     text = [str(x) for x in X]
-    with pytest.raises(ValueError, match="could not convert the text '0.0'"):
+    with pytest.raises(ValueError, match=r"could not convert the text '0.0'"):
         sample(regression(lambda theta: text, black_box=True))
-    with pytest.raises(ValueError, match="y must be numeric; could not convert the text '0.0'"):
+    with pytest.raises(ValueError, match=r"y must be numeric; could not convert the text '0.0'"):
         regression(lambda theta: theta[0] * X, y=text)
-    with pytest.raises(ValueError, match="X must be numeric; could not convert the text '0.0'"):
+    with pytest.raises(ValueError, match=r"X must be numeric; could not convert the text '0.0'"):
         sbnn.network_problem(text, X, (1,), noise_std=0.5)
-    with pytest.raises(ValueError, match="`noise_std` must be numeric; got '0.5'"):
+    with pytest.raises(ValueError, match=r"`noise_std` must be numeric; got '0.5'"):
         regression(lambda theta: theta[0] * X, noise_std="0.5")
     with pytest.raises(ValueError, match="φ must be numeric"):
         custom(lambda theta: -(theta[0] ** 2)).log_likelihood(["1.0"])
