@@ -17,8 +17,7 @@ from sbnn._core.text import plural
 
 # A few points of zero likelihood are normal: the priors are wide.
 FEW_REJECTED = 0.01
-# Above this fraction of prior draws, NaN and +inf are more than a corner of the prior.
-MANY_UNDEFINED = 0.1
+MANY_UNDEFINED = 0.1  # fraction of prior draws with NaN or +inf: more than a corner of the prior
 _REMEDY = (
     "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
 )
@@ -196,8 +195,10 @@ class ModeReached(Message, code="mode_reached"):
 class ModeNotReached(Message, code="mode_not_reached"):
     """The climb to the posterior mode was stopped."""
 
+    warns = "ConvergenceWarning"
+
     def __str__(self) -> str:
-        return "stopped before a posterior mode was reached"
+        return "stopped before a posterior mode was reached; try another start or other priors"
 
 
 # --------------------------------------------------------------------------- about a result

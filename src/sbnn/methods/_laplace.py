@@ -21,9 +21,10 @@ from sbnn._core.messages import (
     PointsRejected,
     warn,
 )
-from sbnn.evidence.laplace.fit import fit_fixed, fit_sparse
+from sbnn.evidence.laplace.fit import fit_sparse
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
 from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.modes import fit_fixed
 from sbnn.evidence.laplace.optimum import Optimum, linearise
 from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of
 from sbnn.methods.details import LaplaceDetails
@@ -184,12 +185,14 @@ def _gaussian_result(
     messages: tuple[Message, ...] = (),
 ) -> Result:
     """Draws and record of the Gaussian posterior N(φ*, H⁻¹) at the best optimum."""
+    best = optima[0]
     undefined = undefined_fraction(problem)
     if undefined > MANY_UNDEFINED:
         n = round(N_DRAWS * undefined)
         messages = (*messages, PointsRejected(n, N_DRAWS, undefined))
-        warn(messages, stacklevel=5)  # points at the caller of the public function
-    best = optima[0]
+    if method == "laplace" and not best.converged:
+        messages = (*messages, ModeNotReached())
+    warn(messages, stacklevel=4)  # points at the caller of the public function
     posterior = GaussianPosterior.of(problem, model, best)
     phi = posterior.draw(rng, int(settings["n_particles"]))
     learned = method == "laplace_nsbl"

@@ -69,7 +69,12 @@ class GaussianPosterior:
         random = np.diag(self.covariance) > 0
         block = self.covariance[np.ix_(random, random)]
         scale = np.sqrt(np.diag(block))
-        factor = np.linalg.cholesky(block / np.outer(scale, scale) + 1e-13 * np.eye(len(block)))
+        correlation = block / np.outer(scale, scale)
+        try:
+            factor = np.linalg.cholesky(correlation + 1e-13 * np.eye(len(block)))
+        except np.linalg.LinAlgError:  # nearly collinear: some eigenvalues round below zero
+            values, vectors = np.linalg.eigh(correlation)
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))
         out = np.tile(self.mode, (n, 1))
         out[:, random] += (rng.normal(size=(n, len(block))) @ factor.T) * scale
         return out
