@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from sbnn._core.forks import jax_is_running
 
 MIB = 2**20
+NAMED = "Not enough memory"  # how errors begin that say what was being done
 # Of address space: a thread needs a stack (8 MiB), an arena of malloc (64 MiB) and a buffer of
 # OpenBLAS (32 MiB and more). Almost none of it is ever touched.
 PER_THREAD = 128 * MIB
@@ -57,7 +58,7 @@ def require_memory(size: int, doing: str) -> None:
         mmap.mmap(-1, size).close()
     except (OSError, ValueError, OverflowError):
         raise MemoryError(
-            f"Not enough memory for {doing}: another {size / MIB:,.0f} MiB of address space are "
+            f"{NAMED} for {doing}: another {size / MIB:,.0f} MiB of address space are "
             f"needed{_limit()}."
         ) from None
 
@@ -137,7 +138,7 @@ def naming_lack_of_memory(doing: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        if str(error).startswith("Not enough memory"):
+        if str(error).startswith(NAMED):
             raise
         raise MemoryError(_sentence(doing)) from error
     except Exception as error:
@@ -147,4 +148,4 @@ def naming_lack_of_memory(doing: str) -> Iterator[None]:
 
 
 def _sentence(doing: str) -> str:
-    return f"Not enough memory for {doing}{_limit()}."
+    return f"{NAMED} for {doing}{_limit()}."

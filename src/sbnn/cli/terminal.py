@@ -16,7 +16,7 @@ from types import FrameType
 import typer
 
 from sbnn._core.extras import MissingExtraError, why_not_imported
-from sbnn._core.memory import is_lack_of_memory
+from sbnn._core.memory import NAMED, is_lack_of_memory
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -96,8 +96,8 @@ def _failure(error: Exception, debug: bool) -> str:
     if isinstance(error, MissingExtraError):
         return str(error)
     if is_lack_of_memory(error):
-        reason = str(error) if isinstance(error, MemoryError) and error.args else "Out of memory."
-        return f"{reason} Allow more, or fit fewer rows, columns or neurons."
+        reason = f"{error} Allow more, or" if str(error).startswith(NAMED) else "out of memory;"
+        return f"{reason} fit fewer rows, columns or neurons."
     if isinstance(error, ImportError):
         return why_not_imported(error)
     if isinstance(error, OSError):
