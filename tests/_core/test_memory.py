@@ -34,7 +34,7 @@ def run(*command, limit=None):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("limit", [GIB // 2, GIB, 7 * GIB // 4])
+@pytest.mark.parametrize("limit", [GIB // 2, GIB, 3 * GIB // 2])
 def test_command_line_says_that_memory_is_short_and_writes_nothing(tmp_path, limit):
     data, out = tmp_path / "data.csv", tmp_path / "model"
     data.write_text(TABLE)
