@@ -16,11 +16,10 @@ from sbnn._core.forks import jax_is_running
 
 MIB = 2**20
 NAMED = "Not enough memory"  # how errors begin that say what was being done
-# Of address space: a thread needs a stack (8 MiB), an arena of malloc (64 MiB) and a buffer of
-# OpenBLAS (32 MiB and more). Almost none of it is ever touched.
+# Address space for the stack, the arena of malloc and the buffer of OpenBLAS of a thread. A rough
+# estimate, not measured; almost none of it is ever touched.
 PER_THREAD = 128 * MIB
-# With JAX, two pools of threads and the compiler. Peaks of address space were 0.9 GiB with two
-# cores and grow with their number.
+# Address space for JAX to start, besides its threads; also an estimate.
 JAX = 512 * MIB
 # Words of errors by which the dynamic loader, threads and XLA say that memory is short.
 _WORDS = (
