@@ -2,11 +2,11 @@
 
     python benchmarks/noise.py [--seeds 20] [--task varying outliers constant]
 
-varying    y = sin(x) + (0.05 + 0.25 x) noise, 200 rows, x in 0..10: coverage of the 95 % intervals on
+varying    y = sin(x) + (0.05 + 0.25 x) noise, 200 rows: coverage of the 95 % intervals on
            2,000 new rows in every fifth of x, and the median relative error of σ(x)
-outliers   y = a² − b + 0.2 noise, 150 rows, three shifted by 50: RMSE on clean new rows, relative to a
+outliers   y = a² − b + 0.2 noise, 150 rows, three shifted by 50: RMSE on new rows, and that of a
            fit without the three
-constant   y = sin(x) + 0.3 noise, 200 rows: log density of new rows with noise="auto" minus that with
+constant   y = sin(x) + 0.3 noise, 200 rows: log density of new rows with "auto" minus that with
            noise="constant"
 
 Resumes; writes benchmarks/results/noise.csv after every fit and prints the means.

@@ -1,4 +1,4 @@
-"""Fit a mixture of sparse Laplace optima from many starts, or modes at fixed precisions."""
+"""Fit a mixture of sparse Laplace optima from many starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sbnn.evidence.laplace.layout import Array
+from sbnn._core.memory import require_memory_for_threads
 from sbnn.evidence.laplace.mixture import (
     NoiseTrial,
     SparseMixture,
@@ -19,14 +19,7 @@ from sbnn.evidence.laplace.mixture import (
 )
 from sbnn.evidence.laplace.models import Model, NetworkModel
 from sbnn.evidence.laplace.noise_choice import adapted
-from sbnn.evidence.laplace.optimum import (
-    Optimum,
-    initial,
-    log_evidence,
-    polish,
-    relax,
-    update_noise,
-)
+from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
@@ -45,7 +38,6 @@ FEW_WEIGHTS = 60
 # kinds of noise are compared.
 FIRST = VaryingStudentT()
 NOISE_TRIAL = 20
-MAX_CLIMB = 500  # steps to a mode at fixed precisions
 
 
 @dataclass(frozen=True)
@@ -154,6 +146,7 @@ def fit(
     >>> len(mixture.optima[0].active) < 7
     True
     """
+    require_memory_for_threads(options.n_threads, "fitting the network")
     starts: list[Start] = []
     if noises is not None:
         families = [[_network(model).with_likelihood(FIRST) for model in f] for f in families]
@@ -162,8 +155,8 @@ def fit(
             share, rest = divmod(options.n_starts, len(family))
             count = max(1, share + (m < rest))
             starts += [Start(model, initial(model, own), own) for own in rng.spawn(count)]
-    starts = [s for s in starts if _possible(s.model, s.optimum)]
-    _require_starts(starts)
+    starts = [s for s in starts if is_possible(s.model, s.optimum)]
+    require_starts(starts)
     # One BLAS thread per start: the matrices are too small to benefit from more.
     with threadpool_limits(limits=1, user_api="blas"):
         starts, trials, noise_trials = _optimise(families, starts, options, noises)
@@ -269,63 +262,15 @@ def fit_sparse(model: Model, rng: np.random.Generator, n_starts: int) -> list[Op
     return [best, *mixture.optima[1:]]
 
 
-def fit_fixed(
-    model: Model, log_alpha: Array, rng: np.random.Generator, n_starts: int, start: Array | None
-) -> list[Optimum]:
-    """Distinct modes at fixed precisions, best evidence first; the noise maximises the evidence.
-
-    Parameters
-    ----------
-    model : Model
-    log_alpha : array, shape (d,)
-    rng : numpy.random.Generator
-    n_starts : int
-        Number of random starts.
-    start : array, shape (d,), optional
-        Start here instead.
-
-    Returns
-    -------
-    list of Optimum
-
-    Raises
-    ------
-    ValueError
-        If no start has a finite log-likelihood.
-    """
-    found = []
-    for own in rng.spawn(1 if start is not None else n_starts):
-        opt = initial(model, own)
-        opt.log_alpha = log_alpha.copy()
-        if start is not None:
-            opt.phi = start.copy()
-        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
-            if _possible(model, opt):
-                found.append((model, _climb(model, opt)))
-    _require_starts(found)
-    return [polish(model, opt) for _, opt in merge(found)]
-
-
-def _possible(model: Model, opt: Optimum) -> bool:
+def is_possible(model: Model, opt: Optimum) -> bool:
     """Whether a start has a finite log-likelihood."""
     return bool(np.isfinite(model.misfit(model.evaluate(opt.phi, opt.layout), opt.noise)))
 
 
-def _require_starts(starts: Sequence[object]) -> None:
+def require_starts(starts: Sequence[object]) -> None:
+    """Raise ValueError if no start is left."""
     if not starts:
         raise ValueError("No start had a finite log-likelihood; check the function and the priors.")
-
-
-def _climb(model: Model, opt: Optimum) -> Optimum:
-    """LM steps to the mode, alternated with noise updates until the noise converges."""
-    for _ in range(100):
-        term, precision = relax(model, opt, MAX_CLIMB, tol=1e-9)
-        before = opt.noise
-        update_noise(model, opt, term, precision.relevance(), precision)
-        if np.abs(opt.noise - before).max(initial=0.0) < 1e-9:
-            opt.converged = True
-            break
-    return opt
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sbnn.evidence.laplace.layout import Array, Layout
-from sbnn.evidence.laplace.models import NetworkModel, per_row
+from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.laplace.terms import per_row
 from sbnn.problems.network import layer_slices
 
 
