@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import json
 import os
 import pickle
@@ -16,6 +18,7 @@ import xarray as xr
 from helpers import assert_within_errors, gaussian_problem, keys
 
 import sbnn
+from sbnn._core.digests import sealed, unsealed
 from sbnn._core.messages import FunctionFailed, PointsRejected, SamplerStuck, SamplingSlow
 from sbnn.evidence.relevance import prune
 from sbnn.methods.details import HierarchicalDetails
@@ -321,15 +324,24 @@ def test_loading_another_netcdf_file_raises(tmp_path):
         sbnn.load(path)
 
 
-def edit_metadata(path, change):
+@contextlib.contextmanager
+def editable(path):
+    """The HDF5 file without its checksum, which is computed again at the end."""
+    path.write_bytes(unsealed(path.read_bytes()))
     with h5py.File(path, "r+") as file:
+        yield file
+    path.write_bytes(sealed(path.read_bytes()))
+
+
+def edit_metadata(path, change):
+    with editable(path) as file:
         metadata = json.loads(file.attrs["sbnn"])
         change(metadata)
         file.attrs["sbnn"] = json.dumps(metadata)
 
 
 def test_loading_another_format_version_raises_with_a_remedy(saved):
-    with h5py.File(saved, "r+") as file:
+    with editable(saved) as file:
         file.attrs["sbnn_format"] = 99
     with pytest.raises(ValueError, match=r"has format 99.*Use the version that wrote it"):
         sbnn.load(saved)
@@ -337,7 +349,7 @@ def test_loading_another_format_version_raises_with_a_remedy(saved):
 
 def remove_from_file(name):
     def change(path):
-        with h5py.File(path, "r+") as file:
+        with editable(path) as file:
             del file[name]
 
     return change
@@ -347,7 +359,7 @@ def other_shape(path):
     tree = xr.open_datatree(path, engine="h5netcdf").load()
     tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(parameter=slice(0, 3)))
     tree.close()
-    tree.to_netcdf(path, engine="h5netcdf")
+    path.write_bytes(sealed(bytes(tree.to_netcdf(engine="h5netcdf"))))
 
 
 ALTERED = {
@@ -382,7 +394,7 @@ def test_loading_an_altered_file_raises(saved, alter):
 
 @pytest.mark.parametrize("text", ["{not json", "[]", "3"])
 def test_loading_invalid_metadata_raises(saved, text):
-    with h5py.File(saved, "r+") as file:
+    with editable(saved) as file:
         file.attrs["sbnn"] = text
     with pytest.raises(ValueError, match=r"not a readable|altered"):
         sbnn.load(saved)
@@ -413,7 +425,7 @@ def test_loading_never_runs_code(saved, monkeypatch):
     code = "__import__('os').system('touch exploded')"
     failed = {"code": "function_failed", "n_failed": 1, "names": [], "theta": [], "error": code}
     edit_metadata(saved, lambda m: m.update(messages=[failed], method=code))
-    with h5py.File(saved, "r+") as file:
+    with editable(saved) as file:
         file.attrs["pickled"] = np.void(pickle.dumps(Bomb()))
 
     def forbidden(*args, **kwargs):
@@ -449,3 +461,61 @@ def test_file_name_without_an_extension_is_kept(small_result, tmp_path):
 def test_saving_to_a_missing_folder_raises(small_result, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"folder '.*nowhere' does not exist; create it"):
         small_result.save(tmp_path / "nowhere" / "m.nc")
+
+
+def test_any_changed_byte_is_detected(small_result, saved):
+    content = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in [0, 8, len(content) - 1, len(content) - 70, *rng.integers(len(content), size=30)]:
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(rng.integers(8))
+        saved.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"checksum|not a readable"):
+            sbnn.load(saved)
+
+
+def test_file_changed_by_another_program_is_detected(saved):
+    tree = xr.open_datatree(saved, engine="h5netcdf").load()
+    tree.close()
+    tree.to_netcdf(saved, engine="h5netcdf")
+    with pytest.raises(ValueError, match="changed by another program: its checksum is missing"):
+        sbnn.load(saved)
+
+
+def test_file_of_an_older_format_is_explained(saved):
+    saved.write_bytes(unsealed(saved.read_bytes()))
+    with h5py.File(saved, "r+") as file:
+        file.attrs["sbnn_format"] = np.array([3])  # as h5netcdf writes it
+    with pytest.raises(ValueError, match=r"has format 3; .* Use the version that wrote it"):
+        sbnn.load(saved)
+
+
+def test_damaged_file_is_reported_without_other_messages(saved, capfd):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="not a readable"):
+        sbnn.load(saved)
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_draws_with_nan_are_an_error(saved):
+    with editable(saved) as file:
+        file["posterior/phi"][0, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="altered: the draws contain NaN"):
+        sbnn.load(saved)
+
+
+def test_result_that_appears_while_saving_is_not_replaced(small_result, tmp_path, monkeypatch):
+    path = tmp_path / "result.nc"
+    real = xr.DataTree.to_netcdf
+
+    def slow(*args, **kwargs):
+        path.write_text("precious")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", slow)
+    with pytest.raises(FileExistsError, match=r"finished result is in .*result-2\.nc"):
+        small_result.save(path)
+    assert path.read_text() == "precious"
+    assert sbnn.load(tmp_path / "result-2.nc").equals(small_result)

@@ -1,87 +1,207 @@
-"""Atomic writes: a file or folder is complete or absent, never half written."""
+"""Atomic writes: a file or folder is complete or absent, and nothing is replaced unasked."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-# Suffix of temporary files and folders; only a killed process leaves one behind.
-UNFINISHED = ".unfinished"
+from sbnn._core.renames import exchange, rename_new
+from sbnn._core.temporaries import UNFINISHED, temporary
+
+_ATTEMPTS = 20  # to replace a folder that other processes replace at the same time
+
+
+class OutputExistsError(FileExistsError):
+    """The name of an output was taken by the time it was finished; it was kept under another.
+
+    Attributes
+    ----------
+    kept : Path
+        The finished output.
+    """
+
+    def __init__(self, wanted: Path, kept: Path) -> None:
+        self.kept = kept
+        super().__init__(f"{wanted} exists and is not replaced; the finished result is in {kept}")
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike) -> Iterator[Path]:
-    """A temporary file beside `path`, which replaces it at the end, or is removed after an error.
+def whole_file(path: str | os.PathLike, replace: bool = True) -> Iterator[Path]:
+    """A temporary file beside `path`, renamed to it at the end, or removed after an error.
 
     An existing file is kept until then and passes on its permissions; a new file has those of the
-    user's umask. If `path` is a link, its target is replaced.
+    user's umask. A link is replaced, and the file it points to is not touched.
+
+    Parameters
+    ----------
+    path : path
+    replace : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    OutputExistsError
+        If the file exists at the end and `replace` is False.
     """
-    path = Path(path).resolve()
-    temporary = _beside(path)
-    try:
-        yield temporary
-        if path.exists():
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        if error.filename == str(temporary):  # the temporary name would confuse the user
-            error.filename = str(path)
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
+    shown, path = Path(path), Path(path).absolute()
+    with _named(shown), temporary(path, folder=False) as unfinished:
+        yield unfinished
+        if not replace:
+            _rename_or_keep(unfinished, path, shown)
+            return
+        if path.is_file() and not path.is_symlink():
+            shutil.copymode(path, unfinished)
+        os.replace(unfinished, path)
 
 
-def write_text(path: str | os.PathLike, text: str) -> None:
+def write_text(path: str | os.PathLike, text: str, replace: bool = True) -> None:
     """Write a file atomically in UTF-8, with unchanged line endings.
 
     Parameters
     ----------
     path : path
     text : str
+    replace : bool
+        Replace an existing file.
     """
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="")
+    write_bytes(path, text.encode(), replace)
 
 
-def write_bytes(path: str | os.PathLike, data: bytes) -> None:
+def write_bytes(path: str | os.PathLike, data: bytes, replace: bool = True) -> None:
     """Write a file atomically.
 
     Parameters
     ----------
     path : path
     data : bytes
+    replace : bool
+        Replace an existing file.
     """
-    with whole_file(path) as temporary:
-        temporary.write_bytes(data)
+    with whole_file(path, replace) as unfinished:
+        unfinished.write_bytes(data)
 
 
 @contextlib.contextmanager
-def whole_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder that replaces `out` at the end, or is removed after an error."""
-    out = out.absolute()
+def whole_folder(out: Path, replaceable: Collection[str] = ()) -> Iterator[Path]:
+    """A temporary folder, renamed to `out` at the end, or removed after an error.
+
+    Parameters
+    ----------
+    out : Path
+    replaceable : collection of str
+        Names of files. An existing folder is replaced if it holds nothing else, so by default
+        only if it is empty.
+
+    Raises
+    ------
+    OutputExistsError
+        If `out` exists at the end and holds anything else.
+    """
+    shown, out = out, out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(out)
-    aside = temporary.with_name(temporary.name + ".old")
+    with _named(shown), temporary(out, folder=True) as unfinished:
+        yield unfinished
+        for _ in range(_ATTEMPTS):
+            try:
+                rename_new(unfinished, out)
+                return
+            except FileExistsError:
+                if _replaced(unfinished, out, replaceable):
+                    return
+                if not _holds_only(out, replaceable):
+                    break
+        _rename_or_keep(unfinished, out, shown)
+
+
+def _replaced(unfinished: Path, out: Path, replaceable: Collection[str]) -> bool:
+    """Whether the folder `out` was replaced; what it held before is removed."""
+    if not _holds_only(out, replaceable):
+        return False
+    with contextlib.suppress(FileNotFoundError, FileExistsError):  # another process was faster
+        if exchange(unfinished, out):
+            if _holds_only(unfinished, replaceable):
+                return True
+            exchange(unfinished, out)  # a file was added between the check and the exchange
+            return False
+        return _replaced_portably(unfinished, out, replaceable)
+    return False
+
+
+def _replaced_portably(unfinished: Path, out: Path, replaceable: Collection[str]) -> bool:
+    """`_replaced` where two names cannot be exchanged: for a moment, `out` does not exist."""
+    with contextlib.suppress(OSError):  # not empty; rmdir checks it and removes it in one step
+        out.rmdir()
+        rename_new(unfinished, out)
+        return True
+    if not replaceable or not _holds_only(out, replaceable):
+        return False
+    aside = unfinished.with_name(unfinished.name + ".old")
+    out.rename(aside)
     try:
-        temporary.mkdir()
-        yield temporary
-        if out.exists():
-            out.rename(aside)
-        try:
-            temporary.rename(out)
-        except BaseException:
-            if aside.exists():
-                aside.rename(out)
-            raise
+        if _holds_only(aside, replaceable):
+            rename_new(unfinished, out)
+            shutil.rmtree(aside, ignore_errors=True)
+            return True
+        return False
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
+        if aside.exists():
+            _rename_to_free_name(aside, out)
 
 
-def _beside(path: Path) -> Path:
-    # File systems limit names to 255 bytes.
-    return path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{UNFINISHED}")
+def _holds_only(folder: Path, names: Collection[str]) -> bool:
+    """Whether nothing but a folder with these files, or nothing at all, has this name."""
+    try:
+        return not folder.is_symlink() and all(name in names for name in os.listdir(folder))
+    except NotADirectoryError:
+        return False
+    except FileNotFoundError:  # another process has just removed it
+        return True
+
+
+def _rename_or_keep(unfinished: Path, path: Path, shown: Path) -> None:
+    """Rename to `path`; if that exists, to the first free name like it, and raise."""
+    kept = _rename_to_free_name(unfinished, path)
+    if kept != path:
+        raise OutputExistsError(shown, shown.with_name(kept.name))
+
+
+def _rename_to_free_name(source: Path, path: Path) -> Path:
+    """Rename to `path`, or else to the first free one of a-2.csv, a-3.csv, …; return the name."""
+    stem, suffix, number, target = path.stem, path.suffix, 1, path
+    while True:
+        try:
+            rename_new(source, target)
+            return target
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG or number == 1 or len(stem) <= 20:
+                raise
+            stem, suffix = stem[:20], suffix[:10]
+        target = path.with_name(f"{stem}-{number}{suffix}")
+
+
+@contextlib.contextmanager
+def _named(shown: Path) -> Iterator[None]:
+    """Let errors of the system name the output, not a temporary file or nothing at all."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = _real_name(error.filename, shown)
+        raise
+
+
+def _real_name(filename: str | bytes | int | None, shown: Path) -> str:
+    """The name that a user knows for a file that an error names."""
+    if not isinstance(filename, str | bytes):
+        return str(shown)
+    parts = Path(os.fsdecode(filename)).parts
+    for k, part in enumerate(parts):
+        if part.endswith(UNFINISHED):
+            return str(shown.joinpath(*parts[k + 1 :]))
+    return os.fsdecode(filename)

@@ -9,6 +9,33 @@ from collections.abc import Sequence
 from typing import Any
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
+# Spellings of our own characters for streams that cannot encode them.
+ASCII = {
+    "−": "-", "–": "-", "—": "-", "±": "+/-", "×": "x", "·": "*", "…": "...", "∞": "inf",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "→": "->", "≤": "<=", "≥": ">=", "≈": "~",
+    "²": "^2", "√": "sqrt", NO_BREAK: " ", "\N{NARROW NO-BREAK SPACE}": " ", "�": "?",
+    "α": "alpha", "β": "beta", "γ": "gamma", "σ": "sigma", "ν": "nu", "∂": "d", "Σ": "sum",
+}  # fmt: skip
+
+
+def ascii_spelling(error: UnicodeError) -> tuple[str, int]:
+    """Error handler of `codecs`: spell characters that cannot be encoded, or write a "?".
+
+    Parameters
+    ----------
+    error : UnicodeEncodeError
+
+    Returns
+    -------
+    text : str
+        What is written instead.
+    position : int
+        Where encoding continues.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    return "".join(ASCII.get(c, "?") for c in characters), error.end
 
 
 def number(value: Any, digits: int = 3) -> str:

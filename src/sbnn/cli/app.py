@@ -15,7 +15,8 @@ from sbnn.cli.commands.fit import fit
 from sbnn.cli.commands.paper import paper
 from sbnn.cli.commands.predict import predict
 from sbnn.cli.commands.report import report
-from sbnn.cli.terminal import USAGE, print_error
+from sbnn.cli.streams import write_output
+from sbnn.cli.terminal import FAILED, USAGE, print_error
 
 # Click's UsageError. Recent versions of typer contain a copy of Click and do not export the class.
 ParsingError: Any = typer.BadParameter.__mro__[1]
@@ -35,6 +36,9 @@ class OneLineErrors(TyperGroup):
             command = f"sbnn {error.ctx.info_name}" if within else "sbnn"
             print_error(f"{error.format_message().rstrip('.')}; see '{command} --help'.")
             sys.exit(USAGE)
+        except OSError as error:  # help for a stream that cannot be written to
+            print_error(f"standard output: {error.strerror}.")
+            sys.exit(FAILED)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -48,7 +52,7 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
-        print(f"sbnn {__version__}")
+        write_output(f"sbnn {__version__}\n")
         raise typer.Exit
 
 
@@ -68,7 +72,7 @@ def root(
     Then open model/report.html. 'sbnn COMMAND --help' explains a command.
     """
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        write_output(context.get_help() + "\n")
 
 
 app.command(short_help="Fit a network to a table and write a report.", help=FIT_HELP)(fit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -189,12 +189,21 @@ def _cell(name: str, record: dict[str, Any], n_rows: int, decimals: int | None) 
     return number(value) if decimals is None else fixed(value, decimals)
 
 
-def write(found: dict[str, Any], out: Path) -> None:
-    """Write compare.csv and compare.json, both or none."""
+def write(found: dict[str, Any], out: Path, replaceable: Collection[str] = ()) -> None:
+    """Write compare.csv and compare.json, both or none.
+
+    Parameters
+    ----------
+    found : dict
+        From `summary`.
+    out : Path
+    replaceable : collection of str
+        Files that may be replaced.
+    """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     table.writerows([record[name] for name in COLUMNS] for record in found["methods"])
-    with whole_folder(out) as temporary:
+    with whole_folder(out, replaceable) as temporary:
         write_text(temporary / "compare.csv", text.getvalue())
         write_text(temporary / "compare.json", dumps(found) + "\n")

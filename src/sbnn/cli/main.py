@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from sbnn._core.extras import MissingExtraError, require
+from sbnn.cli.streams import prepare_streams
 
 QUICK = frozenset({"--help", "--version"})
 MODULES = ("arviz_stats", "jinja2", "matplotlib", "platformdirs", "rich", "typer")
@@ -12,6 +13,7 @@ MODULES = ("arviz_stats", "jinja2", "matplotlib", "platformdirs", "rich", "typer
 
 def main() -> None:
     """Run the command line; without its packages, say what to install."""
+    prepare_streams()
     try:
         require("cli", "The command line", *MODULES)
     except MissingExtraError as error:

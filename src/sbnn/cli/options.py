@@ -78,6 +78,8 @@ Encoding = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 MAX_SEED = 2**31 - 1
+# Times the range of the target; beyond, numbers of the fit underflow or overflow.
+NOISE_STD_LIMITS = 1e-12, 1e12
 MAX_WIDTH = 1000
 
 
@@ -176,6 +178,23 @@ def _noise_std(noise_std: str | None, n_targets: int) -> float | list[float] | N
             "give one number, or one per target."
         )
     return noise[0] if len(noise) == 1 else noise
+
+
+def check_noise_std(
+    noise_std: float | Sequence[float] | None, frame: pd.DataFrame, targets: Sequence[str]
+) -> None:
+    """Raise UsageError for a standard deviation that cannot belong to its target."""
+    if noise_std is None:
+        return
+    low, high = NOISE_STD_LIMITS
+    given = [noise_std] * len(targets) if isinstance(noise_std, float) else noise_std
+    for name, value in zip(targets, given):
+        spread = float(frame[name].max() - frame[name].min())
+        if not low * spread <= value <= high * spread:
+            raise UsageError(
+                f"--noise-std {value:.3g} does not suit {name!r}, whose values span {spread:.3g}; "
+                f"give a number between {low * spread:.3g} and {high * spread:.3g}."
+            )
 
 
 def _list(text: str, convert: Callable[[str], Any], usage: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shlex
 import shutil
 import signal
@@ -12,10 +13,12 @@ import threading
 import traceback
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import typer
 
 from sbnn._core.extras import MissingExtraError
+from sbnn.cli.streams import write_note, write_output
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -31,7 +34,15 @@ def printable(text: str) -> str:
 
 def echo(text: str) -> None:
     """Print one line of the result, wrapped if stdout is a terminal."""
-    print(_wrapped(printable(text)) if sys.stdout.isatty() else printable(text), flush=True)
+    line = printable(text)
+    write_output((_wrapped(line) if sys.stdout.isatty() else line) + "\n")
+
+
+def print_json(value: Any) -> None:
+    """Print the result as one JSON object, in ASCII."""
+    from sbnn.reports.fit import dumps
+
+    write_output(dumps(value, indent=None, ascii_only=True) + "\n")
 
 
 def _wrapped(text: str) -> str:
@@ -46,7 +57,7 @@ def _wrapped(text: str) -> str:
 
 def note(text: str) -> None:
     """Print one line on stderr that is not part of the result."""
-    print(printable(text), file=sys.stderr, flush=True)
+    write_note(printable(text))
 
 
 def print_error(message: str) -> None:
@@ -80,14 +91,19 @@ def error_handling(
         print_error(interrupted)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # whoever read our output has gone, as `head` does
-        sys.stderr.close()
         raise typer.Exit(0) from None
     except Exception as error:
         if debug:
             traceback.print_exc()
-        usage = isinstance(error, UsageError | TableError)
-        print_error(str(error) if usage else _failure(error, debug))
+        usage = isinstance(error, UsageError | TableError) or _is_bad_name(error)
+        known = isinstance(error, UsageError | TableError)
+        print_error(str(error) if known else _failure(error, debug))
         raise typer.Exit(USAGE if usage else FAILED) from None
+
+
+def _is_bad_name(error: Exception) -> bool:
+    """Whether the system cannot have a file of this name."""
+    return isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def _failure(error: Exception, debug: bool) -> str:
@@ -98,7 +114,7 @@ def _failure(error: Exception, debug: bool) -> str:
         return "out of memory; fit fewer rows, columns or neurons."
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error}."
+        return f"{where}{error.strerror or str(error).rstrip('.')}."
     hint = "" if debug else " (--debug shows where)"
     return f"failed: {type(error).__name__}: {error}{hint}"
 

@@ -179,6 +179,8 @@ def result_from_tree(tree: xr.DataTree, metadata: Mapping[str, Any]) -> Result:
     expected = (len(log_likelihood), len(description["names"]))
     if phi.shape != expected:
         raise ValueError(f"the draws have shape {phi.shape}; expected {expected}")
+    if np.isnan(phi).any() or np.isnan(log_likelihood).any():
+        raise ValueError("the draws contain NaN")
     failed = "failures" in tree.children
     learned = tree.children.get("learned")
     return Result(

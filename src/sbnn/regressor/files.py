@@ -61,6 +61,7 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
 
 def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> SparseBNNRegressor:
     """The inverse of `parts`."""
+    _check(arrays)
     described = metadata["posterior"]
     mine = {n.removeprefix("posterior_"): v for n, v in arrays.items() if "posterior_" in n}
     trials = metadata.get("trials", {})
@@ -84,6 +85,21 @@ def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Spars
         feature_relevance_std=arrays["feature_relevance_std"],
     )
     return SparseBNNRegressor.from_state(_parameters(metadata["parameters"]), state)
+
+
+def _check(arrays: dict[str, np.ndarray]) -> None:
+    """Raise a ValueError for arrays that no fit produces."""
+    for name, values in arrays.items():
+        # The relevance, α and history of some methods are unknown.
+        unknown = any(word in name for word in ("relevance", "log_alpha", "history"))
+        if values.dtype.kind == "f" and not unknown and np.isnan(values).any():
+            raise ValueError(f"{name!r} contains NaN")
+        if name.startswith("scaling_") and name.endswith("_scale") and not (values > 0).all():
+            raise ValueError(f"{name!r} contains a scale that is not positive")
+        # Indices of kept weights increase; too large ones are errors of NumPy.
+        increasing = np.diff(values, prepend=-1) > 0 if name.startswith("posterior_active") else 1
+        if not np.all(increasing):
+            raise ValueError(f"{name!r} contains invalid indices")
 
 
 def save(estimator: SparseBNNRegressor, path: str | os.PathLike, overwrite: bool = False) -> None:

@@ -28,7 +28,7 @@ from sbnn.reports.verdict import Sentence, verdict
 
 # Columns of the tables of a run that are log evidences, up to a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
-FORMAT = 5
+FORMAT = 6
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
 Rows = list[dict[str, Any]]
@@ -297,16 +297,20 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def dumps(value: Any, indent: int | None = 1) -> str:
+def dumps(value: Any, indent: int | None = 1, ascii_only: bool = False) -> str:
     """Strict JSON: NaN and infinities become null.
 
     Parameters
     ----------
     value : Any
     indent : int, optional
+    ascii_only : bool
+        Escape all other characters.
 
     Returns
     -------
     str
     """
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    # Bytes of a file name that are not UTF-8 become the escapes of JSON.
+    return text.encode("utf-8", "backslashreplace").decode()

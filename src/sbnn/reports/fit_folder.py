@@ -11,6 +11,8 @@ import pandas as pd
 
 from sbnn import __version__
 from sbnn._core.atomic import write_text
+from sbnn._core.digests import check_mapping, file_digest, seal_mapping
+from sbnn._core.json_types import check_fields
 from sbnn.io import load as load_model
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.reports.fit import FORMAT, Fit, Record, dumps
@@ -20,6 +22,9 @@ from sbnn.reports.validation import HeldOut
 from sbnn.tables.header import TableError
 from sbnn.tables.reader import near
 
+# The files whose digests fit.json holds under this key. Nothing reads the report again.
+CHECKED = (MODEL, DATA, HELD_OUT)
+DIGESTS = "files"
 # Fields of `HeldOut`, and the suffixes of their columns after the name of the target.
 HELD_OUT_COLUMNS = {
     "y": "observed",
@@ -44,13 +49,16 @@ def save(fitted: Fit, folder: Path) -> None:
     """
     fitted.model.save(folder / MODEL)
     write_text(folder / DATA, fitted.data.to_csv())
-    write_text(folder / FIT, dumps(fitted.record.as_json()) + "\n")
     held = fitted.held_out
     columns = {"line": fitted.data.index[held.rows]}
     for name, title in HELD_OUT_COLUMNS.items():
         for k, target in enumerate(fitted.targets):
             columns[f"{target}_{title}"] = getattr(held, name)[:, k]
     write_text(folder / HELD_OUT, pd.DataFrame(columns).to_csv(index=False))
+    digests = {name: file_digest(folder / name) for name in CHECKED}
+    # As JSON reads it: NaN has become null.
+    record = json.loads(dumps({**fitted.record.as_json(), DIGESTS: digests}))
+    write_text(folder / FIT, dumps(seal_mapping(record)) + "\n")
 
 
 def load(folder: Path) -> Fit:
@@ -73,6 +81,7 @@ def load(folder: Path) -> Fit:
     for name in (DATA, HELD_OUT):
         if not (folder / name).is_file():
             raise TableError(f"{folder} has no {name}, which the report needs.")
+        _check_digest(folder, name)
     try:
         data, held = _tables(folder, record)
     except (ValueError, KeyError) as error:  # pandas' own errors are ValueErrors
@@ -104,25 +113,57 @@ def read_record(folder: Path) -> Record:
         )
     if not folder.is_dir():
         raise TableError(f"{folder} is not a folder; give one that 'sbnn fit' wrote.")
+    return Record.from_json(_read(folder))
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The content of fit.json, checked."""
     if not (folder / FIT).is_file() or not (folder / MODEL).is_file():
         raise TableError(f"{folder} has no {FIT} and {MODEL}; give a folder that 'sbnn fit' wrote.")
     try:
         found = json.loads((folder / FIT).read_text(encoding="utf-8"))
-        version = int(found["format"])
+        if not isinstance(found, dict):
+            raise ValueError("it is not an object")
+        version = found["format"]
         if version == FORMAT:
-            missing = {"data", "scores", "options", "run"} - set(found)
-            if missing:
-                raise TableError(f"{folder / FIT} is damaged: it has no {min(missing)!r}.")
-            return Record.from_json(found)
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise TableError(f"{folder / FIT} is damaged: {type(error).__name__} {error}.") from error
+            _check_record(found)
+            return found
+        if not isinstance(version, int):
+            raise ValueError(f"its format is {version!r}")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        text = f"it has no {text}" if isinstance(error, KeyError) else text
+        raise TableError(f"{folder / FIT} is damaged: {text}.") from error
+    by = f"sbnn ({found.get('version')}, format {version})"
     if version < FORMAT:
-        raise TableError(
-            f"{folder} was written by an older sbnn ({found.get('version')}); fit the data again."
-        )
+        raise TableError(f"{folder} was written by an older {by}; fit the data again.")
     raise TableError(
-        f"{folder} was written by sbnn {found.get('version')}; this is {__version__}. Upgrade."
+        f"{folder} was written by a newer {by}; sbnn {__version__} reads format {FORMAT}. "
+        "Upgrade sbnn."
     )
+
+
+def _check_record(found: dict[str, Any]) -> None:
+    """Raise a ValueError unless this is the intact content of a fit.json."""
+    missing = {"data", "scores", "options", "run"} - set(found)
+    if missing:
+        raise ValueError(f"it has no {min(missing)!r}")
+    check_mapping(found)
+    # A run that was not sampled is stored as an empty object.
+    check_fields({**found, "run": found["run"] or None}, Record)
+    features, targets = found["features"], found["targets"]
+    if not features or not targets or set(found["scores"]) != set(targets):
+        raise ValueError("its inputs, targets and scores do not match")
+    Record.from_json(found)
+
+
+def _check_digest(folder: Path, name: str) -> None:
+    """Raise a TableError unless a file is the one that was written with fit.json."""
+    if file_digest(folder / name) != _read(folder).get(DIGESTS, {}).get(name):
+        raise TableError(
+            f"{folder / name} is damaged or was changed: it does not match its checksum in {FIT}. "
+            "Use a copy of the folder, or fit the data again."
+        )
 
 
 def read_model(folder: Path) -> SparseBNNRegressor:
@@ -148,6 +189,7 @@ def read_model(folder: Path) -> SparseBNNRegressor:
         raise TableError(f"{folder / MODEL} cannot be read: {text[0]}") from error
     if not isinstance(model, SparseBNNRegressor):
         raise TableError(f"{folder / MODEL} is not a fitted model.")
+    _check_digest(folder, MODEL)
     return model
 
 
@@ -169,6 +211,7 @@ def extrapolations(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, 
     """
     if not (folder / DATA).is_file():
         return {}
+    _check_digest(folder, DATA)
     seen = pd.read_csv(folder / DATA, index_col=0).iloc[:, : frame.shape[1]]
     if len(seen) != n_rows:
         raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {n_rows} rows.")
@@ -191,7 +234,9 @@ def _tables(folder: Path, record: Record) -> tuple[pd.DataFrame, HeldOut]:
     values = table.iloc[:, 1:].to_numpy(dtype=float).reshape(len(table), -1, n)
     arrays = {name: values[:, k] for k, name in enumerate(HELD_OUT_COLUMNS)}
     held = HeldOut(record.validation, rows, **arrays)
+    scores = held.scores()
     known = [record.scores[target]["rmse"] for target in record.targets]
-    if len(data) != record.data.rows or not np.allclose(held.scores()["rmse"], known):
+    same = all(record.scores[target].keys() == scores.keys() for target in record.targets)
+    if len(data) != record.data.rows or not same or not np.allclose(scores["rmse"], known):
         raise ValueError("it does not agree with the numbers in fit.json")
     return data, held

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 from sbnn.tables.header import TableError
@@ -33,13 +35,15 @@ def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
     TableError
         If the folder exists, is not a folder, or cannot be written.
     """
+    _check_place(out)
     if not out.exists() and not out.is_symlink():
-        _check_place(out)
         return
     if not out.is_dir() or out.is_symlink():
         raise TableError(f"{out} is not a folder; give another name with --out.")
-    _check_place(out)
-    here = {path.name for path in out.iterdir()}
+    try:
+        here = {path.name for path in out.iterdir()}
+    except OSError as error:
+        raise TableError(f"{out} cannot be read: {error.strerror}. Give another --out.") from error
     if here and not force:
         raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
     foreign = sorted(here - files)
@@ -64,24 +68,47 @@ def check_file(out: Path, force: bool) -> None:
     TableError
         If the file exists, has another format, or cannot be written.
     """
+    _check_name(out)
     if out.is_dir():
         raise TableError(f"{out} is a folder; give a file with --out.")
     if out.suffix.lower() in OTHERS:
         raise TableError(f"{out} would be a CSV file; give a name that ends in .csv with --out.")
     if out.exists() and not out.is_file():
         raise TableError(f"{out} is not a file; without --out the table is printed.")
-    if out.exists() and not force:
+    if (out.exists() or out.is_symlink()) and not force:
         raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
     _check_place(out)
 
 
+def _check_name(out: Path) -> None:
+    """Raise unless the system can have a file of this name."""
+    above = next((path for path in out.absolute().parents if os.path.lexists(path)), Path("/"))
+    try:
+        for part in out.absolute().relative_to(above).parts:  # some of them may be missing
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                (above / part).lstat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TableError(f"{out} cannot be written: {reason}. Give another --out.") from error
+
+
 def _check_place(out: Path) -> None:
-    """Raise unless the folder of `out`, or its nearest existing parent, is writable."""
+    """Raise unless the folder of `out`, or its nearest existing parent, can be written to."""
+    _check_name(out)
+    if out.resolve().parent == out.resolve():
+        raise TableError(f"{out} is the root of the file system; give another --out.")
     above = next(path for path in out.absolute().parents if path.exists())
     if not above.is_dir():
         raise TableError(f"{out} cannot be written: {above} is not a folder. Give another --out.")
     if not os.access(above, os.W_OK | os.X_OK):
         raise TableError(f"{out} cannot be written: no permission to write in {above}.")
+    try:  # some file systems, such as /proc, grant permission and still cannot be written to
+        os.rmdir(tempfile.mkdtemp(prefix=".sbnn-", dir=above))
+    except OSError as error:
+        raise TableError(
+            f"{out} cannot be written: no folder can be created in {above} ({error.strerror}). "
+            "Give another --out."
+        ) from error
 
 
 def check_study(out: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from markupsafe import Markup, escape
 from sbnn._core.atomic import write_text
 from sbnn._core.extras import require
 from sbnn._core.text import duration, names, number, unbroken, words
+from sbnn._core.web_pages import content_security_policy, visible
 from sbnn.methods.registry import title_of
 from sbnn.reports import figures, score_tables
 from sbnn.reports import network_graph as graphs
@@ -53,13 +55,19 @@ def render(fitted: Fit) -> str:
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     environment = Environment(
-        loader=PackageLoader("sbnn.reports"), autoescape=select_autoescape(default=True)
+        loader=PackageLoader("sbnn.reports"),
+        autoescape=select_autoescape(default=True),
+        finalize=visible,
     )
+    # The text of the script, not a template: its digest is part of the page.
+    script = (files("sbnn.reports") / "templates" / "fit.js").read_text(encoding="utf-8")
     for function in (number, names, unbroken, duration, words, with_options):
         environment.filters[function.__name__] = function
     one_input = len(fitted.features) == 1
     model = fitted.model
     return environment.get_template("fit.html").render(
+        policy=content_security_policy(script),
+        script=script,
         fit=fitted,
         record=fitted.record,
         method=title_of(model.method_used_),

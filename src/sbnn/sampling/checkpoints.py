@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from sbnn._core.atomic import UNFINISHED, whole_file
+from sbnn._core.atomic import whole_file
+from sbnn._core.digests import file_digest
+from sbnn._core.temporaries import UNFINISHED
 from sbnn.sampling.storage import Companion, Saved
 
 try:
@@ -168,7 +170,7 @@ class Folder:
         save(path)
         with path.open("rb+") as file:
             os.fsync(file.fileno())
-        self.result, self.parts = _sha256(path), []
+        self.result, self.parts = file_digest(path), []
         self._write_call()
         self._tidy()
 
@@ -177,7 +179,7 @@ class Folder:
         path = self.path / _RESULT
         if self.result is None:
             return None
-        if _sha256(path) != self.result:
+        if file_digest(path) != self.result:
             raise self._damaged(f"{_RESULT} does not match its checksum")
         return path
 
@@ -216,8 +218,9 @@ class Folder:
         if words[3].decode("ascii", "replace") != hashlib.sha256(body).hexdigest():
             raise self._damaged(f"{name} does not match its checksum")
         if words[2] != b"%d" % FORMAT:
+            found = words[2].decode("ascii", "replace")
             raise CheckpointError(
-                f"The checkpoint in {str(self.path)!r} has format {words[2].decode()}; this "
+                f"The checkpoint in {str(self.path)!r} has format {found}; this "
                 f"version of sbnn reads {FORMAT}. Continue with the version that wrote it. "
                 f"{_START_OVER}"
             )
@@ -232,11 +235,6 @@ class Folder:
 def _json(content: Any) -> bytes:
     # JSON keeps a float64 exactly: Python writes the shortest decimal that reads back the same.
     return json.dumps(content, sort_keys=True).encode()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync_directory(path: Path) -> None:

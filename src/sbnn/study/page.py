@@ -12,6 +12,7 @@ import pandas as pd
 from sbnn import __version__
 from sbnn._core.atomic import whole_file, write_bytes, write_text
 from sbnn._core.extras import require
+from sbnn._core.web_pages import content_security_policy, visible
 from sbnn.methods.registry import title_of
 from sbnn.study.claims import Claim, judge
 from sbnn.study.claims import table as claims_table
@@ -55,10 +56,13 @@ def write_report(study: Study, out: Path) -> tuple[Path, list[Claim]]:
             {"id": name, "number": number, "title": title, "caption": caption, "source": source}
         )
     environment = Environment(
-        loader=PackageLoader("sbnn.study"), autoescape=select_autoescape(default=True)
+        loader=PackageLoader("sbnn.study"),
+        autoescape=select_autoescape(default=True),
+        finalize=visible,
     )
     nsbl = study.results["nsbl"]
     page = environment.get_template("study.html").render(
+        policy=content_security_policy(),
         figures={f["id"]: f for f in shown},
         tables={name: _html(table) for name, table in tables.items()},
         claims=claims,

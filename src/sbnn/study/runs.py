@@ -13,6 +13,7 @@ import numpy as np
 
 from sbnn import __version__, datasets
 from sbnn._core.atomic import write_text
+from sbnn._core.digests import check_mapping, seal_mapping
 from sbnn.evidence.exact import exact_evidence
 from sbnn.evidence.laplace.problem_models import resting_log_alpha
 from sbnn.io import load
@@ -137,16 +138,27 @@ def _laplace_exact(
 ) -> tuple[float, float]:
     """Exact log evidence at the α of Laplace with NSBL, and its error."""
     path = folder / "laplace_exact.json"
-    if not path.exists():
+    found = _stored_evidence(path)
+    if found is None:
         say("[7/7] exact evidence of Laplace's optimum: running")
         assert sparse.log_alpha is not None
         # A pruned parameter (α = ∞) is sampled where the hyperprior lets its α come to rest.
         rest = resting_log_alpha(Hyperprior())
         log_alpha = np.where(np.isinf(sparse.log_alpha), rest, sparse.log_alpha)
         exact = exact_evidence(problem, log_alpha, 7, n_particles=max(n // 2, 200))
-        write_text(path, json.dumps([exact.log_evidence, exact.log_evidence_error]))
-    value, error = json.loads(path.read_text())
-    return value, error
+        found = exact.log_evidence, exact.log_evidence_error
+        write_text(path, json.dumps(seal_mapping({"log_evidence": found[0], "error": found[1]})))
+    return found
+
+
+def _stored_evidence(path: Path) -> tuple[float, float] | None:
+    """The log evidence in a file and its error; None if the file is missing or damaged."""
+    try:
+        stored = json.loads(path.read_text())
+        check_mapping(stored)
+        return stored["log_evidence"], stored["error"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _same_settings(path: Path, settings: Settings) -> bool:

@@ -138,7 +138,7 @@ def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
 def fault(cell: str, hint: str = "") -> str:
     """What is wrong with a cell that is not a finite number."""
     text = cell.strip()
-    if text.lower() in MISSING:
+    if text.lower() in MISSING or text.lower() in ("+nan", "-nan"):
         shown = f"'{text}'" if text else "an empty cell"
         return f"{shown} is a missing value; fill it in or remove the row."
     if text.lower().lstrip("+-") in ("inf", "infinity"):

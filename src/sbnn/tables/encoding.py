@@ -34,6 +34,8 @@ def decode(path: Path, data: bytes, encoding: str | None = None) -> str:
         hint = "" if encoding else _hint(data, error.start)
         name = "UTF-8" if encoding is None else encoding
         raise TableError(f"{path} is not {name} text ({where}); {HELP}{hint}.") from error
+    except UnicodeError as error:  # codecs such as punycode do not say where
+        raise TableError(f"{path} is not {encoding} text; give another --encoding.") from error
     if encoding is not None and not CONTROL.isdisjoint(text):
         raise TableError(f"{path} has control characters when read as {encoding}; {HELP}.")
     return text.removeprefix("\ufeff")

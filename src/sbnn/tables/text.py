@@ -130,14 +130,14 @@ def _raise_for_lengths(
 ) -> None:
     width = len(header.cells)
     line, found = wrong[0]
-    hint = ""
+    hint = "."
     if header.separator == "," and found == 2 * width:
-        hint = "; if numbers have decimal commas, separate the cells with semicolons"
+        hint = "; if numbers have decimal commas, separate the cells with semicolons."
     elif not any_right and len({n for _, n in wrong}) == 1:
-        hint = ", in every row: does every column have a name?"
+        hint = ", in every row. Does every column have a name?"
     others = ", ".join(f"line {line}" for line, _ in wrong[1 : MORE + 1])
     raise TableError(
-        f"{path}, line {line}: {plural(found, 'cell')}, but the header has {width}{hint}."
+        f"{path}, line {line}: {plural(found, 'cell')}, but the header has {width}{hint}"
         f"{more(len(wrong) - 1, others, 'row')}"
     )
 

@@ -9,7 +9,7 @@ import typer
 
 from sbnn.cli import options as opt
 from sbnn.cli.progress import show_progress
-from sbnn.cli.terminal import echo, error_handling
+from sbnn.cli.terminal import echo, error_handling, print_json
 
 
 def compare(
@@ -57,12 +57,12 @@ def compare(
         targets = opt.target_columns(data, target, encoding)
         options = opt.estimator_options(hidden, "auto", noise_std, seed, len(targets))
         frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        opt.check_noise_std(options["noise_std"], frame, targets)
         opt.check_folds(folds, len(frame), data)
 
         from sbnn.cli import comparison_table as comparison
         from sbnn.regressor.options import infeasible
         from sbnn.reports import validation
-        from sbnn.reports.fit import dumps
 
         reasons = infeasible(options["hidden_layer_sizes"], len(inputs), len(targets))
         requested = None if method is None else list(map(opt.normalise_method, method))
@@ -78,9 +78,10 @@ def compare(
             records, skipped, data, targets, inputs, options, folds, len(y)
         )
         if out is not None:
-            comparison.write(summary, out)
+            replaceable = output_paths.COMPARISON_FILES if force else frozenset()
+            comparison.write(summary, out, replaceable)
         if as_json:
-            print(dumps(summary, indent=None))
+            print_json(summary)
             return
         for line in comparison.lines(summary):
             echo(line)

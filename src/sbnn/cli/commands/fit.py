@@ -11,7 +11,7 @@ import typer
 from sbnn._core.text import duration, plural
 from sbnn.cli import options as opt
 from sbnn.cli.progress import Progress, show_progress
-from sbnn.cli.terminal import command_line, echo, error_handling, note, warn
+from sbnn.cli.terminal import command_line, echo, error_handling, note, print_json, warn
 from sbnn.methods.registry import AUTO, METHODS
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def fit(
         targets = opt.target_columns(data, target, encoding)
         options = opt.estimator_options(hidden, method, noise_std, seed, len(targets))
         frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        opt.check_noise_std(options["noise_std"], frame, targets)
         _warn_if_slow(options, len(inputs), len(targets))
         with show_progress(quiet=as_json) as progress:
-            fitted = _fit_and_write(frame, inputs, targets, options, data, folder, progress)
+            fitted = _fit(frame, inputs, targets, options, data, progress)
+            _write(fitted, folder, output_paths.FIT_FILES if force else frozenset())
         if as_json:
-            from sbnn.reports.fit import dumps
-
-            print(dumps({"out": str(folder), **fitted.record.as_json()}, indent=None))
+            print_json({"out": str(folder), **fitted.record.as_json()})
         else:
             _print_summary(fitted.record, time.perf_counter() - started)
             echo(f"report: {folder / output_paths.REPORT}")
@@ -89,19 +89,16 @@ def _warn_if_slow(options: dict[str, Any], n_inputs: int, n_targets: int) -> Non
         )
 
 
-def _fit_and_write(
+def _fit(
     frame: pd.DataFrame,
     inputs: list[str],
     targets: list[str],
     options: dict[str, Any],
     data: Path,
-    folder: Path,
     progress: Progress,
 ) -> Fit:
-    """Fit a model and write its folder, complete or not at all."""
-    from sbnn._core.atomic import whole_folder
+    """Fit a model and show the progress."""
     from sbnn.reports import fit as fits
-    from sbnn.reports import fit_folder, page
 
     progress.step(
         f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}, "
@@ -114,10 +111,17 @@ def _fit_and_write(
         progress.step, progress.on_fold, progress,
     )  # fmt: skip
     progress.step("writing the report")
-    with whole_folder(folder) as temporary:
+    return fitted
+
+
+def _write(fitted: Fit, folder: Path, replaceable: frozenset[str]) -> None:
+    """Write the folder of a fit, complete or not at all."""
+    from sbnn._core.atomic import whole_folder
+    from sbnn.reports import fit_folder, page
+
+    with whole_folder(folder, replaceable) as temporary:
         fit_folder.save(fitted, temporary)
         page.write(fitted, temporary)
-    return fitted
 
 
 def _print_summary(record: Record, seconds: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,8 @@ import typer
 
 from sbnn._core.text import plural
 from sbnn.cli import options as opt
-from sbnn.cli.terminal import echo, error_handling, warn
+from sbnn.cli.streams import write_utf8
+from sbnn.cli.terminal import echo, error_handling, print_json, warn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,6 @@ def predict(
     """
     with error_handling(debug):
         from sbnn.reports import fit_folder, predictions
-        from sbnn.reports.fit import dumps
         from sbnn.reports.output_paths import check_file
         from sbnn.tables import reader as tables
 
@@ -64,7 +63,7 @@ def predict(
                 "the model extrapolates, and its intervals may be too narrow."
             )
         if out is not None:
-            _write(out, table, predicted, outside)
+            _write(out, table, predicted, outside, force)
         if as_json:
             answer = {
                 "rows": n,
@@ -72,9 +71,9 @@ def predict(
                 "predictions": predicted,
                 "extrapolates": predictions.by_row(outside, n),
             }
-            print(dumps(answer, indent=None))
+            print_json(answer)
         elif out is None:
-            sys.stdout.write(_csv(table, predicted, outside, table.separator))
+            write_utf8(_csv(table, predicted, outside, table.separator))
         else:
             echo(f"{plural(n, 'row')} predicted: {out}")
 
@@ -106,11 +105,15 @@ def _csv(
 
 
 def _write(
-    out: Path, table: Table, predictions: Predictions, outside: dict[str, np.ndarray]
+    out: Path,
+    table: Table,
+    predictions: Predictions,
+    outside: dict[str, np.ndarray],
+    replace: bool,
 ) -> None:
     from sbnn._core.atomic import write_text
     from sbnn.tables.text import is_tsv
 
     separator = "\t" if is_tsv(out) else table.separator
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, _csv(table, predictions, outside, separator))
+    write_text(out, _csv(table, predictions, outside, separator), replace)
