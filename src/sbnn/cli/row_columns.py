@@ -37,7 +37,9 @@ def check_noise(noise: str, known: bool) -> str:
     if name not in NOISE:
         raise UsageError(f"--noise must be one of {', '.join(NOISE)}; got {printable(noise)!r}.")
     if known and name not in NOISE[:2]:
-        raise UsageError(f"--noise {name} cannot be combined with --noise-std: it is inferred.")
+        raise UsageError(
+            f"--noise {name} cannot be combined with --noise-std: known noise is Gaussian."
+        )
     return name
 
 
@@ -66,8 +68,7 @@ def check_noise_columns(
         raise UsageError("--noise-column and --noise-std cannot be combined; give one of them.")
     if noise not in NOISE[:2]:
         raise UsageError(
-            f"--noise {noise} cannot be combined with --noise-column: known standard errors are "
-            "Gaussian."
+            f"--noise {noise} cannot be combined with --noise-column: known noise is Gaussian."
         )
     if len(columns) != n_targets:
         raise UsageError(

@@ -128,7 +128,7 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One entry per fifth: target, by, fifth, low and high (its range), rows, coverage, and the
+        One entry per fifth: target, by, fifth, low, middle and high (its range), rows, coverage, and the
         range that chance allows. All fifths together are in it with a probability of 95 % if the
         intervals are right: each with 1 − 0.05 / (number of fifths), by the binomial distribution.
     """
@@ -149,6 +149,7 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
                         "by": name,
                         "fifth": fifth,
                         "low": float(values[rows].min()),
+                        "middle": float(np.median(values[rows])),
                         "high": float(values[rows].max()),
                         "rows": len(rows),
                         "coverage": float(held.inside[rows, k].mean()),
@@ -198,11 +199,11 @@ def about_fifths(fifths: list[dict[str, Any]], n_shown: int = 3) -> list[str]:
 def outliers(fitted: Fit) -> list[dict[str, Any]]:
     """Rows that do not fit the rest, by their distance from the prediction.
 
-    One noise scale of row i is √((c σᵢ)² + τᵢ²), where σᵢ is the standard deviation of the noise, τᵢ
-    that of the function, and 68 % of the rows have |y − ŷ| ≤ c σᵢ. Unlike a standard deviation, it
-    does not grow with the outliers. Rows beyond `outlier_limit` noise scales are outliers.
-    Predictions are for unseen rows; in long tables, of which only a part was left out, they are
-    those of the fit for the other rows.
+    One noise scale of row i is √((c σᵢ)² + τᵢ²) with the standard deviations σᵢ of the noise and τᵢ
+    of the function, and c such that 68 % of the rows have |y − ŷ| ≤ c σᵢ. Unlike a standard
+    deviation, it does not grow with the outliers. Rows beyond `outlier_limit` noise scales are
+    outliers. Predictions are for unseen rows; in long tables, of which only a part was left out,
+    those of the other rows are by the fit itself.
 
     Parameters
     ----------

@@ -68,9 +68,9 @@ def select(
     if len(set(targets)) < len(targets) or len(set(chosen or ())) < len(chosen or ()):
         raise TableError("A column was given twice; name each target and feature once.")
     for name in dict.fromkeys([*targets, *others]):
-        role = "a target" if name in targets else "errors or weights of the rows"
+        role = "a target" if name in targets else "a column of errors or weights"
         if name in targets and name in others:
-            raise TableError(f"Column {name!r} cannot be both {role} and errors or weights.")
+            raise TableError(f"Column {name!r} cannot hold both {role} and errors or weights.")
         if name in (chosen or ()):
             raise TableError(f"Column {name!r} cannot be both {role} and a feature.")
         if name in excluded:
