@@ -128,9 +128,10 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One entry per fifth: target, by, fifth, low, middle and high (its range), rows, coverage, and the
-        range that chance allows. All fifths together are in it with a probability of 95 % if the
-        intervals are right: each with 1 − 0.05 / (number of fifths), by the binomial distribution.
+        One entry per fifth: target, by, fifth, its low, middle and high value, rows, coverage,
+        and the range that chance allows. If the intervals are right, all fifths together are
+        within it with a probability of 95 %: each with 1 − 0.05 / (number of fifths), by the
+        binomial distribution.
     """
     held, shares = fitted.held_out, fitted.model.feature_relevance_
     if len(held.rows) < FEW_ROWS:

@@ -51,15 +51,14 @@ def _share(value: float, error: float) -> str:
 
 def noise_table(fitted: Fit) -> list[dict[str, str]]:
     """Kinds of noise that were compared, with the log evidence above constant Gaussian noise."""
-    trials = fitted.model.noise_trials_
+    trials, chosen = fitted.model.noise_trials_, fitted.model.noise_used_
     if len(trials) < 2 or "constant" not in set(trials["noise"]):
         return []
     base = float(trials["log_evidence"][trials["noise"] == "constant"].iloc[0])
     return [
         {
-            "name": WORDS.get(name, name),
+            "name": WORDS.get(name, name) + (", chosen" if name == chosen else ""),
             "gain": fixed(value - base, 1),
-            "chosen": "chosen" if name == fitted.model.noise_used_ else "",
         }
         for name, value in zip(trials["noise"], trials["log_evidence"])
     ]

@@ -65,17 +65,32 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
         return Sentence("plain", f"“{name}” is constant; there is nothing to explain.")
     shown = with_error(rmse, standard_errors(fitted.held_out)["rmse"][k])
     error = f"its typical error is {shown}, where “{name}” itself "
-    error += f"varies by {number(float(fitted.held_out.y[:, k].std()))}"
+    error += (
+        f"varies by {number(float(fitted.held_out.y[:, k].std()))}.{_without_outliers(fitted, k)}"
+    )
     if r2 < 0.05:
         how = "worse" if r2 < -0.1 else "hardly better"
         return Sentence("bad", f"In rows it did not see, the model predicts “{name}” {how} than "
-                        f"the mean does: {error}.")  # fmt: skip
+                        f"the mean does: {error}")  # fmt: skip
     degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
     return Sentence(
         "good" if r2 > 0.7 else "plain",
         f"The model explains {degree} of “{name}” in rows it did not see ({explained(r2)} of the "
-        f"variance): {error}.",
+        f"variance): {error}",
     )
+
+
+def _without_outliers(fitted: Fit, k: int) -> str:
+    """A sentence on the accuracy without the outliers, which may dominate the scores."""
+    held, name = fitted.held_out, fitted.targets[k]
+    far = [row["line"] for row in fitted.record.outliers if row["target"] == name]
+    rest = ~np.isin(fitted.data.index[held.rows], far)
+    if rest.all() or np.ptp(held.y[rest, k]) == 0:
+        return ""
+    square = ((held.y[rest, k] - held.mean[rest, k]) ** 2).mean()
+    r2 = explained(1.0 - float(square / held.y[rest, k].var()))
+    rows = "the row that does" if len(rest) - rest.sum() == 1 else "the rows that do"
+    return f" Without {rows} not fit the rest: {r2} and {number(float(np.sqrt(square)), 2)}."
 
 
 def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
