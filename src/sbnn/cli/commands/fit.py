@@ -74,10 +74,9 @@ def fit(
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
         frame = use_weights(data, frame, weight_column, [options["method"]])
-        known = {"noise_columns": errors, "weight_column": weight_column}
         _warn_if_slow(options, len(inputs), len(targets))
         with show_progress(quiet=as_json) as progress:
-            fitted = _fit(frame, inputs, targets, options, data, progress, known)
+            fitted = _fit(frame, inputs, targets, options, data, progress, errors, weight_column)
             _write(fitted, folder, output_paths.FIT_FILES if force else frozenset())
         if as_json:
             print_json({"out": str(folder), **fitted.record.as_json()})
@@ -105,7 +104,8 @@ def _fit(
     options: dict[str, Any],
     data: Path,
     progress: Progress,
-    known: dict[str, Any],
+    errors: list[str],
+    weight_column: str | None,
 ) -> Fit:
     """Fit a model and show the progress."""
     from sbnn.reports import fit as fits
@@ -118,7 +118,7 @@ def _fit(
         progress.step("nsbl samples, prunes, refines and verifies, which takes minutes")
     fitted = fits.fit(
         frame, inputs, targets, options, data, command_line(),
-        progress.step, progress.on_fold, progress, **known,
+        progress.step, progress.on_fold, progress, errors, weight_column,
     )  # fmt: skip
     progress.step("writing the report")
     return fitted
