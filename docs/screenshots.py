@@ -22,7 +22,7 @@ import browser  # noqa: E402
 
 WIDTH = 900
 SECTIONS = (
-    "verdict", "predictions", "inputs", "network", "calibration", "evidence", "parameters",
+    "verdict", "predictions", "inputs", "network", "calibration", "noise", "evidence", "parameters",
     "reproduce",
 )  # fmt: skip
 # Keep one section, from its heading to the next; limit the height of long tables.

@@ -160,9 +160,10 @@ def _outliers(fitted: Fit, n_shown: int = 6) -> list[Sentence]:
     found = fitted.record.outliers
     if not found:
         return []
-    lines = [str(line) for line in dict.fromkeys(row["line"] for row in found)]
-    more = f" and {len(lines) - n_shown} more" if len(lines) > n_shown else ""
-    shown = ", ".join(lines[:n_shown]) + more if more else listed(lines)
+    lines = list(dict.fromkeys(row["line"] for row in found))
+    farthest = sorted(lines[:n_shown])
+    more = [f"{len(lines) - n_shown} more"] if len(lines) > n_shown else []
+    shown = listed([*map(str, farthest), *more])
     verb = "does" if len(lines) == 1 else "do"
     low, high = (number(row["scales"], 2) for row in (found[-1], found[0]))
     distance = low if low == high else f"{low} to {high}"
