@@ -1,5 +1,7 @@
 """Formatted numbers: their digits follow from their errors."""
 
+import codecs
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,16 @@ def test_number_and_unit_stay_on_one_line():
     gap = formats.NO_BREAK
     text = formats.unbroken("95 % of 70 rows in 3 s, 6.4 ± 0.5")
     assert text == f"95{gap}% of 70 rows in 3{gap}s, 6.4{gap}±{gap}0.5"
+
+
+def test_text_that_is_no_shell_command_is_split_at_blanks() -> None:
+    assert formats.words("sbnn fit 'a b'") == ["sbnn", "fit", "'a b'"]
+    assert formats.words('sbnn "fit') == ["sbnn", '"fit']
+
+
+def test_unencodable_characters_are_spelled_in_ascii() -> None:
+    codecs.register_error("spelled", formats.ascii_spelling)
+    assert "−1 ± 2 γ 漢".encode("ascii", "spelled") == b"-1 +/- 2 gamma ?"
+    assert all(spelling.isascii() for spelling in formats.ASCII.values())
+    with pytest.raises(UnicodeDecodeError):
+        b"\xff".decode("ascii", "spelled")

@@ -247,7 +247,7 @@ EDITS = {
     "scores": [{}, None, {"y": {}}, {"y": {"rmse": "x"}}],
     "verdict": [None, ["text"], [{"tone": 1, "text": "x"}], [{"text": "x"}]],
     "warnings": ["text", [None]],
-    "seconds": ["long", {}],
+    "seconds": ["long", {}, None],
     "run": ["text", {"verified": 3}],
     "options": [None, []],
     "validation": [None, 3],

@@ -62,6 +62,16 @@ def test_report_opens_from_disk_without_errors_and_navigation_works(study_folder
     assert page.title == "18 images"
 
 
+def test_scripts_do_not_run_in_the_report(study_folder, tmp_path):
+    *_, report, _, _ = study_folder
+    path = tmp_path / "page.html"
+    injected = "<script>document.title = 'injected'</script></main>"
+    text = report.read_text("utf-8").replace("</main>", injected)
+    assert injected in text
+    path.write_text(text, "utf-8")
+    assert visit(path).title != "injected"
+
+
 def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_path):
     out, study, *_ = study_folder
     copy = tmp_path / "copy"

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from sbnn.tables import reader as tables
+from sbnn.tables.cells import fault
 from sbnn.tables.header import MAX_FEATURES, TableError
 
 
@@ -147,7 +148,7 @@ def test_all_rows_of_the_wrong_length_are_counted(tmp_path):
         "line 8: 1 cell, but the header has 2. And 5 more rows, such as line 9, line 10, line 11."
     )
     path = write(tmp_path, "a,y\n" + "r1,1,2\n" * 6)
-    with pytest.raises(TableError, match=r"3 cells, .* 2, in every row: does every column have a"):
+    with pytest.raises(TableError, match=r"3 cells, .* 2, in every row\. Does every column have a"):
         read(path, ["y"])
 
 
@@ -449,3 +450,8 @@ def test_damaged_parquet_file_is_a_one_line_error(tmp_path):
             read(write(tmp_path, broken, "b.parquet"), ["y"])
         assert len(str(caught.value).splitlines()) == 1
     assert read(write(tmp_path, whole, "t.dat"), ["y"]).shape == (6, 3)
+
+
+@pytest.mark.parametrize("cell", ["nan", "-nan", "+NaN"])
+def test_signed_nan_is_a_missing_value(cell):
+    assert fault(cell) == f"'{cell}' is a missing value; fill it in or remove the row."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 def check_fields(found: Any, kind: type, where: str = "") -> None:
     """Raise a ValueError that names the first entry whose type is not the declared one.
 
-    A number may be an integer where a float is declared, and null, which stands for NaN.
-    Optional fields may be absent.
+    A number may be an integer where a float is declared. It may be null, which stands for NaN, in
+    lists and objects, and in fields whose default is NaN. Fields with a default may be absent.
 
     Parameters
     ----------
@@ -41,6 +42,9 @@ def check_fields(found: Any, kind: type, where: str = "") -> None:
     for field in dataclasses.fields(kind):
         name = f"{where}.{field.name}" if where else field.name
         if field.name in found:
+            unknown = isinstance(field.default, float) and math.isnan(field.default)
+            if found[field.name] is None and hints[field.name] is float and not unknown:
+                raise ValueError(f"{name!r} must hold a number, not None")
             _check(found[field.name], hints[field.name], name)
         elif field.default is field.default_factory is dataclasses.MISSING:
             raise ValueError(f"{name!r} is missing")

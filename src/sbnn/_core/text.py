@@ -246,7 +246,10 @@ def names(items: Sequence[str]) -> str:
 
 def words(command: str) -> list[str]:
     """The words of a shell command, quoted, so that lines break only between them."""
-    return [shlex.quote(word) for word in shlex.split(command)]
+    try:
+        return [shlex.quote(word) for word in shlex.split(command)]
+    except ValueError:  # not a shell command; shown as it is
+        return command.split()
 
 
 def listed(items: Sequence[str]) -> str:

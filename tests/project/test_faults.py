@@ -1,0 +1,60 @@
+"""The hostile test in short: every area of benchmarks/faults.py handles all faults well."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import faults
+import pytest
+from fault_areas import common, files
+
+from sbnn._core import netcdf
+
+
+@pytest.mark.parametrize("area", faults.AREAS)
+def test_all_faults_of_an_area_are_handled_well(area: str) -> None:
+    tried, handled, rest = faults.run(area, quick=True)
+    if tried == 0:
+        pytest.skip(rest[0])
+    assert rest == []
+    assert handled == tried
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of h5netcdf
+def test_changed_bits_are_not_detected_without_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: the area finds silent damage."""
+    length = len(netcdf.sealed(b""))
+    monkeypatch.setattr(netcdf, "unsealed", lambda data: data[:-length])
+    tried, handled, rest = files.flips(True, tmp_path)
+    assert handled < tried
+    assert any("other predictions" in line for line in rest)
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        common.Done(1, "", "sbnn: failed: ValueError: raw text"),
+        common.Done(2, "", "sbnn: one line\nsbnn: another"),
+        common.Done(2, "", "Traceback (most recent call last)"),
+        common.Done(0, "", "Exception ignored in: <function>"),
+    ],
+)
+def test_bad_endings_are_faults(done: common.Done) -> None:
+    assert common.fault_of(done, 0, 2)
+    assert not common.fault_of(common.Done(2, "", "sbnn: x.csv does not exist."), 0, 2)
+
+
+def test_table_of_results_keeps_the_other_areas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "OUT", tmp_path / "faults.csv")
+    first, second, *_ = faults.AREAS
+    row = {"tried": 3, "handled": 3, "rest": ""}
+    faults.write([{"area": second, **row}, {"area": first, **row}])
+    faults.write([{"area": second, **row, "tried": 4}])
+    lines = (tmp_path / "faults.csv").read_text().splitlines()
+    assert lines == ["area,tried,handled,rest", f"{first},3,3,", f"{second},4,3,"]
