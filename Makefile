@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv paper test test-slow lint format docs bench wheel release clean
+.PHONY: help venv paper test test-slow test-oldest audit lint format docs bench wheel release clean
 
 help:
 	@echo "make paper      run the study (quick settings) and write its report"
 	@echo "make test       run the tests with coverage"
 	@echo "make test-slow  run the long statistical tests"
+	@echo "make test-oldest  run the tests with the oldest allowed versions, in .venv-oldest"
+	@echo "make audit      look for known vulnerabilities in the installed packages"
 	@echo "make lint       check style, types and the direction of imports"
 	@echo "make format     fix style where ruff can"
 	@echo "make docs       build the documentation"
@@ -35,6 +37,13 @@ test: venv
 test-slow: venv
 	$(BIN)/python -m pytest -m slow
 
+test-oldest:
+	$(PYTHON) tools/oldest.py .venv-oldest
+
+audit: venv
+	$(INSTALL) pip-audit
+	$(BIN)/python -m pip_audit --local --skip-editable
+
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,7 +59,7 @@ docs: venv
 	$(BIN)/mkdocs build --strict
 
 bench: venv
-	$(INSTALL) -e ".[bench]"
+	$(INSTALL) -e ".[bench]" --constraint benchmarks/constraints.txt
 	$(BIN)/python benchmarks/verified.py
 
 wheel: venv
@@ -62,4 +71,4 @@ release: venv lint
 	$(BIN)/python tools/release.py
 
 clean:
-	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf $(VENV) .venv-oldest site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from fault_areas import files, folders, pages, streams, tables
+from fault_areas import files, folders, likelihoods, pages, processes, streams, tables
 from fault_areas.common import Outcome
 from harness import RESULTS
 
@@ -31,6 +31,9 @@ AREAS: dict[str, Callable[[bool, Path], Outcome]] = {
     "edited fit folders": folders.edited_folders,
     "fuzzed tables": tables.fuzzed_tables,
     "hostile names in a browser": pages.hostile_names,
+    "memory limits": processes.memory_limits,
+    "forks": processes.forks,
+    "odd likelihoods": likelihoods.odd_likelihoods,
 }
 
 

@@ -52,6 +52,11 @@ MODELS = {
     "Gauss1": two_peaks,
     "Hahn1": cubic_over_cubic,
     "Thurber": cubic_over_cubic,
+    "BoxBOD": lambda b, x: b[0] * (1 - jnp.exp(-b[1] * x)),
+    "Rat42": lambda b, x: b[0] / (1 + jnp.exp(b[1] - b[2] * x)),
+    "Rat43": lambda b, x: b[0] / (1 + jnp.exp(b[1] - b[2] * x)) ** (1 / b[3]),
+    "MGH10": lambda b, x: b[0] * jnp.exp(b[1] / (x + b[2])),
+    "MGH17": lambda b, x: b[0] + b[1] * jnp.exp(-x * b[3]) + b[2] * jnp.exp(-x * b[4]),
     "MGH09": lambda b, x: b[0] * (x**2 + x * b[1]) / (x**2 + x * b[2] + b[3]),
 }
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
+import sbnn._core.forks  # noqa: F401  (notices whether JAX was running when a process forks)
+
 __version__ = "0.2.0.dev0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(

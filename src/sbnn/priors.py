@@ -27,13 +27,19 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 def _positive(owner: str, name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{owner} needs a finite `{name}` above zero; got {value}.")
+    if not (_is_finite(value) and value > 0):
+        raise ValueError(f"{owner} needs a finite `{name}` above zero; got {value!r}.")
 
 
 def _finite(owner: str, name: str, value: float) -> None:
-    if not np.isfinite(value):
-        raise ValueError(f"{owner} needs a finite `{name}`; got {value}.")
+    if not _is_finite(value):
+        raise ValueError(f"{owner} needs a finite `{name}`; got {value!r}.")
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a value is a finite real number; neither text nor complex numbers are."""
+    array = np.asarray(value)
+    return array.dtype.kind in "biuf" and bool(np.isfinite(array).all())
 
 
 @dataclass(frozen=True)

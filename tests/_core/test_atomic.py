@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sbnn._core import renames, temporaries
+from sbnn._core import atomic, temporaries
 from sbnn._core.atomic import OutputExistsError, whole_file, whole_folder, write_bytes, write_text
 from sbnn._core.temporaries import UNFINISHED
 
@@ -103,8 +103,8 @@ def test_long_names_and_line_endings_are_kept(tmp_path):
 def system(request, monkeypatch):
     """Systems with and without atomic no-replace renames."""
     if request.param == "portable":
-        monkeypatch.setattr(renames, "_renameat2", lambda: None)
-    elif renames._renameat2() is None:
+        monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+    elif atomic._renameat2() is None:
         pytest.skip("the system has no renameat2")
 
 
@@ -118,9 +118,9 @@ def test_rename_to_an_existing_name_fails_and_changes_nothing(tmp_path, system, 
         source.write_text("new")
     target.write_text("old")
     with pytest.raises(FileExistsError):
-        renames.rename_new(source, target)
+        atomic.rename_new(source, target)
     assert target.read_text() == "old"
-    renames.rename_new(source, free)
+    atomic.rename_new(source, free)
     assert sorted(os.listdir(tmp_path)) == ["free", "target"]
 
 

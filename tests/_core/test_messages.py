@@ -95,6 +95,7 @@ def test_only_convergence_and_failure_messages_are_warnings():
         m.FirstRunStuck: ConvergenceWarning,
         m.NotVerified: ConvergenceWarning,
         m.OptimaNotConverged: ConvergenceWarning,
+        m.ModeNotReached: ConvergenceWarning,
         m.FunctionFailed: RuntimeWarning,
     }
     for message in EXAMPLES:

@@ -1,4 +1,4 @@
-"""Shared code for NumPy and JAX arrays."""
+"""Shared code for NumPy and JAX arrays; arrays of real numbers from what users give."""
 
 from __future__ import annotations
 
@@ -16,3 +16,63 @@ def namespace(*arrays: Array) -> Any:
     import jax.numpy
 
     return jax.numpy
+
+
+class NotRealError(ValueError):
+    """Values that are not real numbers: complex, text or other objects."""
+
+
+def reject_complex(name: str, values: Any) -> None:
+    """Raise NotRealError for complex numbers, which would lose their imaginary part later."""
+    if np.iscomplexobj(values):
+        raise NotRealError(
+            f"{name} is complex; give real numbers, for example real and imaginary parts as two "
+            "outputs."
+        )
+
+
+def as_real(name: str, values: Any) -> np.ndarray:
+    """A new array of float64 from real numbers, never from text or complex numbers.
+
+    NumPy alone would read the text "3.0" as a number and drop imaginary parts.
+
+    Parameters
+    ----------
+    name : str
+        What the values are, for error messages.
+    values : array-like
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    NotRealError
+
+    Examples
+    --------
+    >>> as_real("y", [1, 2.5])
+    array([1. , 2.5])
+    >>> as_real("y", ["1", "2.5"])
+    Traceback (most recent call last):
+    ...
+    sbnn._core.arrays.NotRealError: y must be numeric; could not convert the text '1'
+    """
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise NotRealError(f"{name} must be numeric; {error}") from None
+    reject_complex(name, array)
+    if array.dtype.kind == "O":
+        for cell in array.ravel():
+            reject_complex(name, cell)
+    if array.dtype.kind in "OUST":  # T: variable-length strings of NumPy
+        cells = array.ravel().tolist()
+        text = next((cell for cell in cells if isinstance(cell, str | bytes)), None)
+        if text is not None:
+            raise NotRealError(f"{name} must be numeric; could not convert the text {text!r}")
+    try:
+        return np.array(array, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise NotRealError(f"{name} must be numeric; {error}") from None

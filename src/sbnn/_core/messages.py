@@ -17,6 +17,7 @@ from sbnn._core.text import plural
 
 # A few points of zero likelihood are normal: the priors are wide.
 FEW_REJECTED = 0.01
+MANY_UNDEFINED = 0.1  # fraction of prior draws with NaN or +inf: more than a corner of the prior
 _REMEDY = (
     "Try another --seed or a smaller --hidden, or --method laplace_nsbl, which does not sample"
 )
@@ -194,8 +195,10 @@ class ModeReached(Message, code="mode_reached"):
 class ModeNotReached(Message, code="mode_not_reached"):
     """The climb to the posterior mode was stopped."""
 
+    warns = "ConvergenceWarning"
+
     def __str__(self) -> str:
-        return "stopped before a posterior mode was reached"
+        return "stopped before a posterior mode was reached; try another start or other priors"
 
 
 # --------------------------------------------------------------------------- about a result
@@ -205,8 +208,19 @@ class PointsRejected(Message, code="points_rejected"):
 
     n_rejected: int
     n_evaluations: int
+    undefined: float = 0.0  # fraction of prior draws with NaN or +inf
+
+    @property
+    def category(self) -> type[Warning] | None:
+        return RuntimeWarning if self.undefined > MANY_UNDEFINED else None
 
     def __str__(self) -> str:
+        if self.undefined > MANY_UNDEFINED:
+            return (
+                f"The log-likelihood is NaN or +inf at {100 * self.undefined:.0f} % of the prior "
+                "draws; those points count as impossible, and evidence and posterior are wrong if "
+                "they are not. Fix the function, or return −inf where the likelihood is zero."
+            )
         return (
             f"The log-likelihood was NaN or −inf in {self.n_rejected} of {self.n_evaluations} "
             "evaluations; those points were rejected."

@@ -1,4 +1,4 @@
-"""Environment variables that the command line sets for JAX before it is imported.
+"""What the command line prepares before it works: settings of JAX, and libraries loaded in time.
 
 Compiled programs are cached on disk, and every core is a device. Done only by the command-line
 program; importing the library changes nothing.
@@ -7,13 +7,35 @@ program; importing the library changes nothing.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from sbnn._core.memory import naming_lack_of_memory, require_memory_for_threads
+
 OFF = "SBNN_NO_CACHE"
 LIMIT = 256 * 2**20  # bytes; each program of a fit takes some tens of kB
+
+
+# Loaded late otherwise, by the libraries that use them, when a long fit is to be written.
+LATE = ("scipy.linalg", "sklearn", "jax", "h5py", "h5netcdf", "jinja2", "matplotlib.figure")
+
+
+def load_libraries() -> None:
+    """Import all that writing a fit needs, so that a lack of memory shows before the fit.
+
+    The memory of the threads of a fit is checked too.
+
+    Raises
+    ------
+    MemoryError
+    """
+    for name in LATE:
+        with naming_lack_of_memory(f"loading {name.partition('.')[0]}"):
+            importlib.import_module(name)
+    require_memory_for_threads(os.cpu_count() or 1, "fitting the model")
 
 
 def use_cores(environment: MutableMapping[str, str] = os.environ) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 
 import typer
 
-from sbnn._core.extras import MissingExtraError
+from sbnn._core.extras import MissingExtraError, why_not_imported
+from sbnn._core.memory import NAMED, is_lack_of_memory
 from sbnn.cli.streams import write_note, write_output
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -110,8 +111,11 @@ def _failure(error: Exception, debug: bool) -> str:
     """One line for a failure that is not the user's."""
     if isinstance(error, MissingExtraError):
         return str(error)
-    if isinstance(error, MemoryError):
-        return "out of memory; fit fewer rows, columns or neurons."
+    if is_lack_of_memory(error):
+        reason = f"{error} Allow more, or" if str(error).startswith(NAMED) else "out of memory;"
+        return f"{reason} fit fewer rows, columns or neurons."
+    if isinstance(error, ImportError):
+        return why_not_imported(error)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or str(error).rstrip('.')}."

@@ -42,9 +42,10 @@ class Likelihood(ABC):
 
     outputs: ClassVar[tuple[str, ...]] = ("mean",)
     parameters: ClassVar[tuple[str, ...]] = ()
-    # Shortcuts for speed: the information does not depend on f; `update` needs the variance of
-    # every row, not only their sum.
+    # Shortcuts for speed: the information does not depend on f; it is a product of a function of f
+    # and one of θ; `update` needs the variance of every row, not only their sum.
     constant_information: ClassVar[bool] = False
+    separable_information: ClassVar[bool] = False
     needs_row_variances: ClassVar[bool] = True
 
     @abstractmethod

@@ -42,6 +42,7 @@ class Gaussian(Likelihood):
     outputs = ("mean",)
     parameters = ("log_sigma",)
     constant_information = True
+    separable_information = True
     needs_row_variances = False
 
     def log_density(self, y: Array, f: Array, theta: Array) -> Array:

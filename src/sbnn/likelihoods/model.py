@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sbnn._core.arrays import as_real, reject_complex
 from sbnn.likelihoods.base import Likelihood
 
 
@@ -28,9 +29,7 @@ class ModelLikelihood:
         y, known = data
         if isinstance(theta, np.ndarray):
             with np.errstate(over="ignore", invalid="ignore"):  # NaN and ∞ are rejected later
-                predictions = self.model(theta[: self.n_parameters])
-                reject_complex("model(theta)", predictions)
-                predictions = np.asarray(predictions, dtype=float)
+                predictions = as_real("model(theta)", self.model(theta[: self.n_parameters]))
                 return self._value(theta, y, known, predictions)
         import jax.numpy as jnp
 
@@ -51,15 +50,6 @@ class ModelLikelihood:
             return known
         own = theta[self.n_parameters :]
         return own if y.ndim == 1 else own.reshape(y.shape[1], -1)
-
-
-def reject_complex(name: str, values: Any) -> None:
-    """Raise ValueError for complex numbers, which would lose their imaginary part later."""
-    if np.iscomplexobj(values):
-        raise ValueError(
-            f"{name} is complex; give real numbers, for example real and imaginary parts as two "
-            "outputs."
-        )
 
 
 def check_predictions(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:

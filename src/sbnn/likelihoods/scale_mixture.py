@@ -8,7 +8,7 @@ ratio of its variance to that of the noise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,29 +57,52 @@ def precision_nodes(nu: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class FarTails:
-    """The part of Student-t densities with λ below `cut`, which decides far from the centre."""
+    """The part of Student-t densities with λ below `cut`, which decides far from the centre.
 
-    weights: np.ndarray  # all of shape (n_components, …)
+    All arrays have the shape (n_components, …).
+    """
+
+    weights: np.ndarray
     means: np.ndarray
+    variance: np.ndarray  # of f
     sigma: np.ndarray
     nu: np.ndarray
     cut: np.ndarray
-    variance: np.ndarray  # of the whole component
 
     def log_density(self, y: np.ndarray) -> np.ndarray:
-        """log Σₖ wₖ t(y) P(λ < cut | y), shape of the points."""
-        z2, nu = ((y - self.means) / self.sigma) ** 2, self.nu
+        """log Σₖ wₖ t(y) P(λ < cut | y), shape of the points.
+
+        Given λ, y has the variance (σ² + λ v)/λ; λ v is small there, and λ takes its mean given y.
+        """
+        nu, squares = self.nu, (y - self.means) ** 2
+        typical = np.minimum(self.cut, (nu + 1) / (nu + squares / self.sigma**2))
+        scale = self.sigma**2 + typical * self.variance
+        z2 = squares / scale
         log_t = (
             special.gammaln(0.5 * (nu + 1)) - special.gammaln(0.5 * nu)
-            - 0.5 * np.log(np.pi * nu) - np.log(self.sigma) - 0.5 * (nu + 1) * np.log1p(z2 / nu)
+            - 0.5 * np.log(np.pi * nu * scale) - 0.5 * (nu + 1) * np.log1p(z2 / nu)
         )  # fmt: skip
         share = self.weights * special.gammainc(0.5 * (nu + 1), 0.5 * self.cut * (nu + z2))
         return special.logsumexp(log_t, b=share, axis=0)
 
+    def total_variance(self) -> np.ndarray:
+        """Variance of the whole components."""
+        return self.variance + self.sigma**2 * self.nu / (self.nu - 2.0)
+
     def each(self, change: Callable[[np.ndarray], np.ndarray]) -> FarTails:
         """The same change in every array."""
-        values = (self.weights, self.means, self.sigma, self.nu, self.cut, self.variance)
-        return FarTails(*(change(np.broadcast_to(v, self.means.shape)) for v in values))
+        return FarTails(
+            *(change(np.broadcast_to(v, self.means.shape)) for v in vars(self).values())
+        )
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> FarTails:
+        """The tails of scale · y + shift."""
+        return replace(
+            self,
+            means=self.means * scale + shift,
+            variance=self.variance * scale**2,
+            sigma=self.sigma * np.abs(scale),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +113,7 @@ class StudentMixture(NormalMixture):
 
     def std(self) -> np.ndarray:
         tails = self.tails
-        squares = tails.variance + (tails.means - self.mean()) ** 2
+        squares = tails.total_variance() + (tails.means - self.mean()) ** 2
         return np.sqrt((tails.weights * squares).sum(axis=0))
 
     def log_density(self, y: ArrayLike) -> np.ndarray:
@@ -107,12 +130,9 @@ class StudentMixture(NormalMixture):
         raise TypeError("The components of Student-t predictions cannot be reweighted.")
 
     def rescaled(self, scale: ArrayLike, shift: ArrayLike = 0.0) -> StudentMixture:
-        near, tails = super().rescaled(scale, shift), self.tails
-        moved = tails.means * np.asarray(scale) + np.asarray(shift)
-        factor = np.abs(np.asarray(scale))
-        sigma, variance = tails.sigma * factor, tails.variance * factor**2
-        far = FarTails(tails.weights, moved, sigma, tails.nu, tails.cut, variance)
-        return StudentMixture(near.weights, near.means, near.stds, far)
+        near = super().rescaled(scale, shift)
+        tails = self.tails.rescaled(np.asarray(scale, dtype=float), np.asarray(shift, dtype=float))
+        return StudentMixture(near.weights, near.means, near.stds, tails)
 
 
 def student_mixture(
@@ -145,6 +165,5 @@ def student_mixture(
     sigma2 = np.exp(2.0 * nodes)
     near_weights, stds = _merge(w * shares), _merge(np.sqrt(spread + sigma2 / lam))
     many = np.tile(means, (len(lam), *(1,) * (means.ndim - 1)))
-    total = spread + sigma2 * nu / (nu - 2.0)
-    tails = FarTails(shares, means, np.sqrt(sigma2 + cut * spread), nu, cut, total)
+    tails = FarTails(shares, means, spread, np.exp(nodes), nu, cut)
     return StudentMixture(near_weights, many, stds, tails)

@@ -85,6 +85,7 @@ class StudentT(Likelihood):
     outputs = ("mean",)
     parameters = ("log_sigma", "log_nu_minus_2")
     constant_information = True
+    separable_information = True
     needs_row_variances = False
 
     def log_density(self, y: Array, f: Array, theta: Array) -> Array:
@@ -171,6 +172,7 @@ class VaryingStudentT(Likelihood):
 
     outputs = ("mean", "log_sigma")
     parameters = ("log_nu_minus_2",)
+    separable_information = True
 
     def log_density(self, y: Array, f: Array, theta: Array) -> Array:
         return log_density(y - f[..., 0], f[..., 1], _nu(theta[..., 0]))

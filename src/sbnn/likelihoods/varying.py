@@ -36,6 +36,7 @@ class VaryingGaussian(Likelihood):
     """
 
     outputs = ("mean", "log_sigma")
+    separable_information = True
 
     def log_density(self, y: Array, f: Array, theta: Array) -> Array:
         z = (y - f[..., 0]) * namespace(y, f).exp(-f[..., 1])

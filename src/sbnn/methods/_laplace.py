@@ -9,16 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sbnn._core.arrays import as_real
 from sbnn._core.float64 import float64
 from sbnn._core.keys import key_words
-from sbnn._core.messages import FreeDirections, Message, ModeNotReached, ModeReached
-from sbnn.evidence.laplace.fit import fit_fixed, fit_sparse
+from sbnn._core.messages import (
+    MANY_UNDEFINED,
+    FreeDirections,
+    Message,
+    ModeNotReached,
+    ModeReached,
+    PointsRejected,
+    warn,
+)
+from sbnn.evidence.laplace.fit import fit_sparse
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
 from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.modes import fit_fixed
 from sbnn.evidence.laplace.optimum import Optimum, linearise
 from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of
 from sbnn.methods.details import LaplaceDetails
 from sbnn.methods.result import Result
+from sbnn.methods.sampler_report import N_DRAWS, undefined_fraction
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard, require_problem
 
@@ -135,7 +146,7 @@ def laplace_nsbl(
 
 
 def _check_start(problem: Problem, start: Any) -> np.ndarray:
-    start = np.asarray(start, dtype=float)
+    start = as_real("`start`", start)
     if start.shape != (problem.n_parameters,) or not np.isfinite(start).all():
         raise ValueError(
             f"`start` must hold one finite number per parameter, {problem.n_parameters} in all; "
@@ -175,6 +186,13 @@ def _gaussian_result(
 ) -> Result:
     """Draws and record of the Gaussian posterior N(φ*, H⁻¹) at the best optimum."""
     best = optima[0]
+    undefined = undefined_fraction(problem)
+    if undefined > MANY_UNDEFINED:
+        n = round(N_DRAWS * undefined)
+        messages = (*messages, PointsRejected(n, N_DRAWS, undefined))
+    if method == "laplace" and not best.converged:
+        messages = (*messages, ModeNotReached())
+    warn(messages, stacklevel=4)  # points at the caller of the public function
     posterior = GaussianPosterior.of(problem, model, best)
     phi = posterior.draw(rng, int(settings["n_particles"]))
     learned = method == "laplace_nsbl"

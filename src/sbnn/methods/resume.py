@@ -19,6 +19,7 @@ from sbnn._core.keys import Key, as_key, key_data
 from sbnn._core.messages import FunctionFailed, warn
 from sbnn.methods.files import load_result
 from sbnn.methods.result import Result
+from sbnn.methods.sampler_report import undefined_fraction, with_undefined
 from sbnn.priors import Hyperprior
 from sbnn.problems.fingerprints import problem_identity, value_hash
 from sbnn.problems.problem import Problem
@@ -93,9 +94,12 @@ def carry_out(
     def compute_with(kept: Checkpoint) -> Result:
         with _open_evaluator(call.problem, executor, on_failure) as evaluator:
             if evaluator is None:
-                return compute(Resources(None, kept))
+                result = compute(Resources(None, kept))
+                undefined = undefined_fraction(call.problem) if result.n_rejected else 0.0
+                return _with_undefined(result, undefined)
             kept.accompany(evaluator)
-            return _with_failures(compute(Resources(evaluator, kept)), evaluator)
+            result = _with_failures(compute(Resources(evaluator, kept)), evaluator)
+            return _with_undefined(result, evaluator.undefined)
 
     if checkpoint is None:
         result = compute_with(NO_CHECKPOINT)
@@ -144,6 +148,11 @@ def _with_failures(result: Result, evaluator: Evaluator) -> Result:
         failed_phi=np.array([failure.theta for failure in evaluator.failures]),
         failed_errors=tuple(failure.error for failure in evaluator.failures),
     )
+
+
+def _with_undefined(result: Result, undefined: float) -> Result:
+    """The result with the fraction of prior draws at which the likelihood is not a number."""
+    return dataclasses.replace(result, messages=with_undefined(result.messages, undefined))
 
 
 def _plain(value: Any) -> Any:

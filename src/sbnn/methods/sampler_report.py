@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
 import pandas as pd
 
+from sbnn._core.float64 import float64
 from sbnn._core.messages import (
     Message,
     PointsRejected,
     SamplerStuck,
 )
+from sbnn.problems.problem import Problem
+from sbnn.problems.target import Target
 from sbnn.sampling.tmcmc import Stage, TmcmcResult
+
+N_DRAWS = 256  # of the prior, at which to look for NaN and +inf
 
 
 def rejections_of(run: TmcmcResult) -> tuple[Message, ...]:
     """A message about points of zero likelihood, if there were any."""
     return (PointsRejected(run.n_rejected, run.n_evaluations),) if run.n_rejected else ()
+
+
+@float64
+def undefined_fraction(problem: Problem) -> float:
+    """Fraction of prior draws at which a compiled log-likelihood is NaN or +inf.
+
+    Zero for networks, whose likelihood is finite.
+    """
+    if problem.network is not None:
+        return 0.0
+    values = np.asarray(_raw(problem.target(), problem.known_prior().sample(0, N_DRAWS)))
+    return float((np.isnan(values) | (values == np.inf)).mean())
+
+
+@jax.jit
+def _raw(target: Target, phi: Any) -> Any:
+    return target.log_likelihood(target.data, phi)
+
+
+def with_undefined(messages: tuple[Message, ...], undefined: float) -> tuple[Message, ...]:
+    """The messages, of which the one about rejected points knows the fraction of NaN and +inf."""
+    return tuple(
+        dataclasses.replace(m, undefined=undefined) if isinstance(m, PointsRejected) else m
+        for m in messages
+    )
 
 
 def messages_of(run: TmcmcResult) -> tuple[Message, ...]:

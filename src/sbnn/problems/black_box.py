@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sbnn._core.arrays import NotRealError, as_real
+
 
 class BlackBox(NamedTuple):
     """The parts of a problem that a worker needs."""
@@ -23,7 +25,9 @@ class BlackBox(NamedTuple):
         value = self.function(theta) if self.data is None else self.function(theta, self.data)
         if value is None:
             raise ValueError("`log_likelihood` returned None; does it end with `return`?")
-        value = np.asarray(value, dtype=float)
+        if isinstance(value, bool | np.bool_):
+            raise NotRealError(f"`log_likelihood` must return a number; it returned {value}.")
+        value = as_real("log_likelihood(theta)", value)
         if value.size != 1:
             raise ValueError(
                 f"`log_likelihood` must return one number; it returned shape {value.shape}. "

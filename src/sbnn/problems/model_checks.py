@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn._core.arrays import as_real
 from sbnn._core.float64 import float64
+from sbnn._core.forks import require_usable_jax
 from sbnn._core.text import plural
 from sbnn.likelihoods import Likelihood
-from sbnn.likelihoods.model import ModelLikelihood, check_predictions, reject_complex
+from sbnn.likelihoods.model import ModelLikelihood, check_predictions
 from sbnn.priors import KnownPrior
 from sbnn.problems.noise import check_noise_std, noise_priors, require_gaussian
 from sbnn.problems.regression import Regression
@@ -119,6 +121,7 @@ def traced_shape(
     ValueError
         If the function takes a different number of parameters.
     """
+    require_usable_jax()  # below, any error means that the function cannot be traced
     traced = False
 
     def watched(theta: Any) -> Any:
@@ -216,11 +219,7 @@ def check_observations(y: Any) -> np.ndarray:
         raise ValueError(
             "y has masked entries; remove them and their predictions first (y.compressed())."
         )
-    reject_complex("y", y)
-    try:
-        array = np.array(y, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be numeric; {error}.") from None
+    array = as_real("y", y)
     if array.ndim not in (1, 2) or array.size == 0:
         raise ValueError(
             f"y must have one or two dimensions and not be empty; got shape {array.shape}."

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn._core.arrays import NotRealError, as_real
 from sbnn.likelihoods import Likelihood, resolve
 from sbnn.priors import KnownPrior, select_names
 from sbnn.problems.fingerprints import fingerprint
@@ -232,9 +233,9 @@ def check_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     arrays = []
     for name, values in (("X", X), ("y", y)):
         try:
-            array = np.asarray(values, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must be numeric; {error}{_text_column(values)}.") from None
+            array = as_real(name, values)
+        except NotRealError as error:
+            raise ValueError(f"{str(error).rstrip('.')}{_text_column(values)}.") from None
         if array.ndim == 1:
             array = array[:, None]
         if array.ndim != 2 or array.shape[1] == 0:
@@ -331,7 +332,7 @@ def _text_column(values: Any) -> str:
     """Part of an error message that names the first non-numeric column of a data frame."""
     for name in getattr(values, "columns", ()):
         try:
-            np.asarray(values[name], dtype=float)
-        except (TypeError, ValueError):
+            as_real(str(name), values[name])
+        except NotRealError:
             return f" in column {name!r}; drop it or convert it to numbers"
     return ""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sbnn._core.arrays import NotRealError, as_real
 from sbnn.likelihoods import Gaussian, Likelihood
 from sbnn.priors import KnownPrior
 
@@ -34,8 +35,8 @@ def check_noise_std(
         If `noise_std` is not numeric, finite and positive, or does not broadcast to `shape`.
     """
     try:
-        sigma = np.asarray(noise_std, dtype=float)
-    except (TypeError, ValueError):
+        sigma = as_real("`noise_std`", noise_std)
+    except NotRealError:
         raise ValueError(f"`noise_std` must be numeric; got {noise_std!r}.") from None
     one_target = len(shape) == 2 and shape[1] == 1
     if one_target and sigma.shape == (shape[0],) and sigma.size > 1:

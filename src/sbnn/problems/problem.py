@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sbnn._core.arrays import NotRealError, as_real, reject_complex
 from sbnn._core.float64 import float64
 from sbnn.likelihoods import Likelihood, resolve
 from sbnn.priors import (
@@ -49,9 +50,13 @@ class _Itself:
 @functools.lru_cache(maxsize=256)
 def _vectorise(itself: _Itself, with_data: bool, uses: str) -> Callable:
     function = itself.function
-    if with_data:
-        return lambda data, phi: jax.vmap(lambda theta: function(theta, data))(phi)
-    return lambda data, phi: jax.vmap(function)(phi)
+    one = function if with_data else lambda theta, _: function(theta)
+    return lambda data, phi: jax.vmap(lambda theta: _floating(one(theta, data)))(phi)
+
+
+def _floating(value: Any) -> Any:
+    """Integers as floats, which JAX can differentiate; anything else as it is."""
+    return value.astype(float) if getattr(value, "dtype", np.dtype(float)).kind in "iu" else value
 
 
 class Problem:
@@ -211,8 +216,9 @@ class Problem:
         if len(set(self.names)) != len(self.names):
             twice = next(n for n in self.names if self.names.count(n) > 1)
             raise ValueError(f"Parameter names must differ; {twice!r} appears more than once.")
-        if not (np.isfinite(bound) and bound > 0):
-            raise ValueError(f"`bound` must be a finite number above zero; got {bound}.")
+        real = isinstance(bound, int | float | np.integer | np.floating)
+        if not (real and np.isfinite(bound) and bound > 0):
+            raise ValueError(f"`bound` must be a finite number above zero; got {bound!r}.")
         self.bound = float(bound)
         self.labels = tuple(labels) if labels is not None else self.names
         if len(self.labels) != len(self.names):
@@ -236,11 +242,14 @@ class Problem:
     @float64
     def _check_output_shape(self) -> None:
         phi = jax.ShapeDtypeStruct((3, self.n_parameters), jnp.float64)
-        shape = jax.eval_shape(self._batched, self._arrays, phi).shape
-        if shape != (3,):
+        found = jax.eval_shape(self._batched, self._arrays, phi)
+        if getattr(found, "dtype", np.dtype(bool)).kind == "b":
+            raise NotRealError(f"`log_likelihood` must return one number; it returns {found}.")
+        reject_complex("log_likelihood(theta)", found)
+        if found.shape != (3,):
             raise ValueError(
                 f"`log_likelihood` must return one number per parameter vector; it returns an "
-                f"array of shape {shape[1:]}. Sum over the data inside it."
+                f"array of shape {found.shape[1:]}. Sum over the data inside it."
             )
 
     def __repr__(self) -> str:
@@ -307,8 +316,8 @@ class Problem:
 
     @float64
     def log_likelihood(self, phi: Any) -> np.ndarray:
-        """Log-likelihood at φ, shape (d,) or (n, d); NaN from the user's function becomes −inf."""
-        phi = np.asarray(phi, dtype=float)
+        """Log-likelihood at φ, shape (d,) or (n, d); NaN and +inf become −inf."""
+        phi = as_real("φ", phi)
         batch = np.atleast_2d(phi)
         if batch.shape[-1] != self.n_parameters:
             raise ValueError(f"φ has {batch.shape[-1]} entries; expected {self.n_parameters}.")

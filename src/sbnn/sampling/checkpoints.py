@@ -200,7 +200,7 @@ class Folder:
     def _write(self, part: str, content: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         packed = io.BytesIO()
         if arrays:
-            np.savez(packed, allow_pickle=False, **arrays)
+            np.savez(packed, **arrays)  # `allow_pickle` would be an array in older versions
         body = _json(content) + b"\n" + packed.getvalue()
         head = b"%s %d %s\n" % (_MAGIC, FORMAT, hashlib.sha256(body).hexdigest().encode())
         with whole_file(self.path / (part + _SUFFIX)) as temporary, temporary.open("wb") as file:

@@ -57,6 +57,8 @@ class Evaluator:
         The first 1,000 failed points with their errors, in order; `n_failed` counts all.
     n_tasks, n_sent : int
         Batches and evaluations sent to workers.
+    undefined : float
+        Fraction of NaN and +inf among the first batch: the prior draws of a sampler.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Evaluator:
         self.problem, self.on_failure = problem, on_failure
         self.failures: list[Failure] = []
         self.n_failed = self.n_tasks = self.n_sent = 0
+        self.undefined = 0.0
         self._seconds: float | None = None  # of one evaluation; unknown before the first
         self._box = BlackBox(problem.function, problem.data, problem.names)
         self._backend = make_backend(self._box, executor)
@@ -105,6 +108,7 @@ class Evaluator:
         values = np.full(len(phi), np.nan)
         errors: dict[int, str] = {}
         rows = np.arange(len(phi))
+        is_first = self._seconds is None
         if self._seconds is None and len(phi):
             n = PROBE if self._backend is None else max(PROBE, self._backend.n_workers)
             errors |= self._evaluate(phi, rows[:n], values)
@@ -120,7 +124,10 @@ class Evaluator:
             self.n_failed += 1
             if len(self.failures) < MAX_RECORDED:
                 self.failures.append(Failure(phi[row].copy(), errors[row]))
-        return np.where(np.isnan(values) | (values == np.inf), -np.inf, values)
+        undefined = np.isnan(values) | (values == np.inf)
+        if is_first and len(phi):
+            self.undefined = (int(undefined.sum()) - len(errors)) / len(phi)
+        return np.where(undefined, -np.inf, values)
 
     def _evaluate(self, phi: np.ndarray, rows: np.ndarray, values: np.ndarray) -> dict[int, str]:
         """Fill in the values of `rows`; return the errors of rows that failed permanently."""
@@ -198,10 +205,16 @@ class Evaluator:
     def state(self) -> dict[str, Any]:
         """State for a checkpoint: failures, and the measured duration of an evaluation."""
         failures = [[failure.theta.tolist(), failure.error] for failure in self.failures]
-        return {"n_failed": self.n_failed, "failures": failures, "seconds": self._seconds}
+        return {
+            "n_failed": self.n_failed,
+            "failures": failures,
+            "seconds": self._seconds,
+            "undefined": self.undefined,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.n_failed, self._seconds = state["n_failed"], state["seconds"]
+        self.undefined = state["undefined"]
         self.failures = [Failure(np.array(theta), error) for theta, error in state["failures"]]
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from sbnn._core.arrays import NotRealError
 from sbnn.problems.black_box import BlackBox
 
 IDLE_SECONDS = 60.0  # idle time after which a worker exits, also if its parent was killed
@@ -54,7 +55,8 @@ class Batch(NamedTuple):
 def evaluate_rows(box: BlackBox, theta: np.ndarray, stop: bool) -> Batch:
     """Call the user's function on each row alone, so that batching cannot change a value.
 
-    With `stop` the first failure raises `EvaluationError`; otherwise failures are recorded.
+    With `stop` the first failure raises `EvaluationError`; otherwise failures are recorded. Values
+    that are not real numbers raise `NotRealError` in any case.
     """
     values, errors = np.full(len(theta), np.nan), {}
     seconds = np.zeros(len(theta))
@@ -62,6 +64,8 @@ def evaluate_rows(box: BlackBox, theta: np.ndarray, stop: bool) -> Batch:
         started = time.perf_counter()
         try:
             values[i] = _with_64_bits(box, row)
+        except NotRealError:
+            raise  # the function is wrong, not the point
         except (Exception, SystemExit) as error:
             errors[i] = describe(error)
             if stop:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from sbnn.tables.cells import LARGEST, fault, first, raise_for_cells, raise_for_text
 from sbnn.tables.header import TableError, check_header, select, without_unnamed
+from sbnn.tables.inexact import about_large_integers
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -79,7 +80,11 @@ def read(
     )
     ignored = [name for name in index if features is None and name not in numbers]
     note = f"{path}: the index {', '.join(map(repr, ignored))} is ignored; use it with --features."
-    return ParquetTable(numbers, found, (note,) if ignored else ())
+    notes = [note] if ignored else []
+    cells = {name: found[name].to_numpy() for name in chosen}
+    values = {name: numbers[name].to_numpy() for name in chosen}
+    notes += about_large_integers(path, cells, values, list(found.index))
+    return ParquetTable(numbers, found, tuple(notes))
 
 
 def _numbers(

@@ -11,6 +11,7 @@ from sbnn._core.text import plural
 from sbnn.tables.cells import as_numbers, check_spread, decimal_comma
 from sbnn.tables.encoding import decode
 from sbnn.tables.header import TableError, nearest, select, without_unnamed
+from sbnn.tables.inexact import about_large_integers, about_thousands
 from sbnn.tables.text import read_header, read_rows
 
 if TYPE_CHECKING:
@@ -169,6 +170,9 @@ def _read_text(
     )
     if comma:
         notes.append(f"{path}: reading numbers with decimal commas (1,5 is one and a half).")
+    else:
+        notes += about_thousands(path, chosen, header.separator)
+    notes += about_large_integers(path, chosen, values, lines)
     index = pd.Index(lines, name="line")
     numbers = pd.DataFrame(values, index=index, columns=list(chosen))
     if not whole:

@@ -61,6 +61,7 @@ def fit(
 ) -> None:
     """Fit a network to a table; write the model, scores on held-out rows, and a report."""
     with error_handling(debug):
+        from sbnn.cli.environment import load_libraries
         from sbnn.reports import output_paths
 
         started = time.perf_counter()
@@ -74,6 +75,7 @@ def fit(
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
         frame = use_weights(data, frame, weight_column, [options["method"]])
+        load_libraries()
         _warn_if_slow(options, len(inputs), len(targets))
         with show_progress(quiet=as_json) as progress:
             fitted = _fit(frame, inputs, targets, options, data, progress, errors, weight_column)
@@ -108,6 +110,7 @@ def _fit(
     weight_column: str | None,
 ) -> Fit:
     """Fit a model and show the progress."""
+    from sbnn._core.memory import naming_lack_of_memory
     from sbnn.reports import fit as fits
 
     progress.step(
@@ -116,10 +119,11 @@ def _fit(
     )
     if options["method"] == "nsbl":
         progress.step("nsbl samples, prunes, refines and verifies, which takes minutes")
-    fitted = fits.fit(
-        frame, inputs, targets, options, data, command_line(),
-        progress.step, progress.on_fold, progress, errors, weight_column,
-    )  # fmt: skip
+    with naming_lack_of_memory("fitting the model"):
+        fitted = fits.fit(
+            frame, inputs, targets, options, data, command_line(),
+            progress.step, progress.on_fold, progress, errors, weight_column,
+        )  # fmt: skip
     progress.step("writing the report")
     return fitted
 
@@ -127,9 +131,11 @@ def _fit(
 def _write(fitted: Fit, folder: Path, replaceable: frozenset[str]) -> None:
     """Write the folder of a fit, complete or not at all."""
     from sbnn._core.atomic import whole_folder
+    from sbnn._core.memory import naming_lack_of_memory
     from sbnn.reports import fit_folder, page
 
-    with whole_folder(folder, replaceable) as temporary:
+    writing = naming_lack_of_memory("writing the report")
+    with writing, whole_folder(folder, replaceable) as temporary:
         fit_folder.save(fitted, temporary)
         page.write(fitted, temporary)
 

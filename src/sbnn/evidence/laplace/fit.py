@@ -1,7 +1,8 @@
-"""Fit a mixture of sparse Laplace optima from many starts, or modes at fixed precisions."""
+"""Fit a mixture of sparse Laplace optima from many starts."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sbnn.evidence.laplace.layout import Array
+from sbnn._core.memory import require_memory_for_threads
 from sbnn.evidence.laplace.mixture import (
     NoiseTrial,
     SparseMixture,
@@ -19,14 +20,7 @@ from sbnn.evidence.laplace.mixture import (
 )
 from sbnn.evidence.laplace.models import Model, NetworkModel
 from sbnn.evidence.laplace.noise_choice import adapted
-from sbnn.evidence.laplace.optimum import (
-    Optimum,
-    initial,
-    log_evidence,
-    polish,
-    relax,
-    update_noise,
-)
+from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
@@ -41,11 +35,13 @@ TRIAL = 30
 TIE = 3.0  # nats, a Bayes factor of 20: less is not strong evidence for larger networks
 # Every unit is tried if at most this many weights are kept: each trial is run to convergence.
 FEW_WEIGHTS = 60
-# Noise model of the dense stage if there is a choice, and iterations of pruning after which the
-# kinds of noise are compared.
-FIRST = VaryingStudentT()
-NOISE_TRIAL = 20
-MAX_CLIMB = 500  # steps to a mode at fixed precisions
+# If there is a choice of noise models, the starts take two paths through the dense stage. With
+# constant Gaussian noise the mean learns all it can, but outliers ruin it; with the flexible model
+# they do not, but an early noise level may explain what the mean has yet to learn. The best start
+# of each path then tries every kind of noise for `SETTLE` dense iterations and `NOISE_TRIAL`
+# iterations of pruning.
+PATHS = (Gaussian(), VaryingStudentT())
+SETTLE, NOISE_TRIAL = 5, 20
 
 
 @dataclass(frozen=True)
@@ -107,15 +103,16 @@ Family = Sequence[Model]  # architectures on the same data, which share the star
 
 @dataclass(frozen=True)
 class Start:
-    """One start: its model, current optimum and random number generator."""
+    """One start: the number of its family, model, current optimum, random number generator."""
 
+    family: int
     model: Model
     optimum: Optimum
     rng: np.random.Generator
 
     def at(self, optimum: Optimum) -> Start:
         """The same start with an updated optimum."""
-        return Start(self.model, optimum, self.rng)
+        return replace(self, optimum=optimum)
 
 
 def fit(
@@ -136,8 +133,8 @@ def fit(
     rng : numpy.random.Generator
     options : Options
     noises : mapping of Likelihood, optional
-        Kinds of noise to choose between for network models, from simple to flexible. The dense
-        stage runs with `FIRST`, which tolerates outliers; then the evidence chooses.
+        Kinds of noise to choose between for network models, from simple to flexible: the first
+        within `TIE` of the best evidence after `NOISE_TRIAL` sparse iterations is kept.
 
     Returns
     -------
@@ -154,16 +151,19 @@ def fit(
     >>> len(mixture.optima[0].active) < 7
     True
     """
+    require_memory_for_threads(options.n_threads, "fitting the network")
     starts: list[Start] = []
-    if noises is not None:
-        families = [[_network(model).with_likelihood(FIRST) for model in f] for f in families]
-    for family in families:
+    for number, family in enumerate(families):
         for m, model in enumerate(family):
             share, rest = divmod(options.n_starts, len(family))
-            count = max(1, share + (m < rest))
-            starts += [Start(model, initial(model, own), own) for own in rng.spawn(count)]
-    starts = [s for s in starts if _possible(s.model, s.optimum)]
-    _require_starts(starts)
+            generators = rng.spawn(max(1, share + (m < rest)))
+            kinds = [model]
+            if noises is not None:
+                kinds = [_network(model).with_likelihood(path) for path in PATHS]
+            pairs = zip(itertools.cycle(kinds), generators)
+            starts += [Start(number, kind, initial(kind, own), own) for kind, own in pairs]
+    starts = [s for s in starts if is_possible(s.model, s.optimum)]
+    require_starts(starts)
     # One BLAS thread per start: the matrices are too small to benefit from more.
     with threadpool_limits(limits=1, user_api="blas"):
         starts, trials, noise_trials = _optimise(families, starts, options, noises)
@@ -194,11 +194,11 @@ def _optimise(
     n_threads, first = options.n_threads, options.group_iterations // 3
     noise_trials: tuple[NoiseTrial, ...] = ()
     starts = _map(lambda s: s.at(_dense(s, first, options)), starts, n_threads)
-    starts = _best(starts, options.race)
     rest = options.group_iterations - first
+    starts = _best(starts, options.race)
     starts = _map(lambda s: s.at(_dense(s, rest, options)), starts, n_threads)
     if noises is not None:
-        families, starts, noise_trials = _choose_noise(families, starts, options, noises)
+        starts, noise_trials = _choose_noise(starts, options, noises)
     starts = _map(lambda s: s.at(_prune(s, budget, options)), starts, n_threads)
     starts = _best(starts, options.keep)
     starts, trials = _best_family(families, starts)
@@ -212,48 +212,35 @@ def _network(model: Model) -> NetworkModel:
 
 
 def _choose_noise(
-    families: Sequence[Family],
-    starts: list[Start],
-    options: Options,
-    noises: Mapping[str, Likelihood],
-) -> tuple[Sequence[Family], list[Start], tuple[NoiseTrial, ...]]:
-    """The families and starts with the first kind of noise within `TIE` of the best evidence.
-
-    The best start of every family (of every architecture, if there is one family) continues with
-    each kind.
-    """
-    groups = families if len(families) > 1 else [[model] for model in families[0]]
-    leaders = [
-        max(
-            (s for s in starts if any(s.model is m for m in group)),
-            key=lambda start: start.optimum.log_evidence,
-        )
-        for group in groups
-    ]
+    starts: list[Start], options: Options, noises: Mapping[str, Likelihood]
+) -> tuple[list[Start], tuple[NoiseTrial, ...]]:
+    """The starts with the first kind of noise within `TIE` of the best evidence."""
+    leaders = []
+    for kind in PATHS:
+        mine = [s for s in starts if s.model.likelihood == kind]
+        leaders += sorted(mine, key=lambda start: -start.optimum.log_evidence)[:1]
     pairs = [_changed(s, kind) for kind in noises.values() for s in leaders]
     tried = _map(lambda s: s.at(_noise_trial(s, options)), pairs, options.n_threads)
     reached = np.array([start.optimum.log_evidence for start in tried])
     best = reached.reshape(len(noises), -1).max(axis=1)
     chosen = list(noises.values())[int(np.argmax(best >= best.max() - TIE))]
-    changed = {id(m): _network(m).with_likelihood(chosen) for family in families for m in family}
-    families = [[changed[id(model)] for model in family] for family in families]
-    starts = [_changed(s, chosen, changed[id(s.model)]) for s in starts]
-    trials = tuple(NoiseTrial(*pair) for pair in zip(noises, best.tolist()))
-    return families, starts, trials
+    starts = [_changed(s, chosen) for s in starts]
+    starts = _map(lambda s: s.at(_dense(s, SETTLE, options)), starts, options.n_threads)
+    return starts, tuple(NoiseTrial(*pair) for pair in zip(noises, best.tolist()))
 
 
-def _changed(start: Start, kind: Likelihood, model: NetworkModel | None = None) -> Start:
+def _changed(start: Start, kind: Likelihood) -> Start:
     """The start with another kind of noise."""
-    old = _network(start.model)
-    new = old.with_likelihood(kind) if model is None else model
-    rng = start.rng.spawn(1)[0]
-    return Start(new, adapted(start.optimum, old, new, rng), rng)
+    old, rng = _network(start.model), start.rng.spawn(1)[0]
+    new = old.with_likelihood(kind)
+    return Start(start.family, new, adapted(start.optimum, old, new, rng), rng)
 
 
 def _noise_trial(start: Start, options: Options) -> Optimum:
-    """A few rounds of pruning, on at most `max_rows` values."""
-    part = _some_rows(start, options)
-    return evolve(part, start.optimum, NOISE_TRIAL, None, options.step, options.tol)
+    """Shared α, then a few rounds of pruning, on at most `max_rows` values."""
+    settled = start.at(_dense(start, SETTLE, options))
+    part = _some_rows(settled, options)
+    return evolve(part, settled.optimum, NOISE_TRIAL, None, options.step, options.tol)
 
 
 def _factor(opt: Optimum) -> Precision:
@@ -269,63 +256,15 @@ def fit_sparse(model: Model, rng: np.random.Generator, n_starts: int) -> list[Op
     return [best, *mixture.optima[1:]]
 
 
-def fit_fixed(
-    model: Model, log_alpha: Array, rng: np.random.Generator, n_starts: int, start: Array | None
-) -> list[Optimum]:
-    """Distinct modes at fixed precisions, best evidence first; the noise maximises the evidence.
-
-    Parameters
-    ----------
-    model : Model
-    log_alpha : array, shape (d,)
-    rng : numpy.random.Generator
-    n_starts : int
-        Number of random starts.
-    start : array, shape (d,), optional
-        Start here instead.
-
-    Returns
-    -------
-    list of Optimum
-
-    Raises
-    ------
-    ValueError
-        If no start has a finite log-likelihood.
-    """
-    found = []
-    for own in rng.spawn(1 if start is not None else n_starts):
-        opt = initial(model, own)
-        opt.log_alpha = log_alpha.copy()
-        if start is not None:
-            opt.phi = start.copy()
-        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
-            if _possible(model, opt):
-                found.append((model, _climb(model, opt)))
-    _require_starts(found)
-    return [polish(model, opt) for _, opt in merge(found)]
-
-
-def _possible(model: Model, opt: Optimum) -> bool:
+def is_possible(model: Model, opt: Optimum) -> bool:
     """Whether a start has a finite log-likelihood."""
     return bool(np.isfinite(model.misfit(model.evaluate(opt.phi, opt.layout), opt.noise)))
 
 
-def _require_starts(starts: Sequence[object]) -> None:
+def require_starts(starts: Sequence[object]) -> None:
+    """Raise ValueError if no start is left."""
     if not starts:
         raise ValueError("No start had a finite log-likelihood; check the function and the priors.")
-
-
-def _climb(model: Model, opt: Optimum) -> Optimum:
-    """LM steps to the mode, alternated with noise updates until the noise converges."""
-    for _ in range(100):
-        term, precision = relax(model, opt, MAX_CLIMB, tol=1e-9)
-        before = opt.noise
-        update_noise(model, opt, term, precision.relevance(), precision)
-        if np.abs(opt.noise - before).max(initial=0.0) < 1e-9:
-            opt.converged = True
-            break
-    return opt
 
 
 @dataclass(frozen=True)
@@ -401,11 +340,13 @@ def _map(function: Callable[[Start], Start], items: Sequence[Start], n_threads: 
 
 
 def _best(starts: list[Start], fraction: float) -> list[Start]:
-    """The better starts of each architecture, by evidence."""
-    models = list({id(s.model): s.model for s in starts}.values())
+    """The better starts of each architecture and kind of noise, by evidence."""
+    groups: dict[tuple[object, ...], list[Start]] = {}
+    for s in starts:
+        kind = (s.family, s.optimum.sizes, type(s.model.likelihood))
+        groups.setdefault(kind, []).append(s)
     out: list[Start] = []
-    for model in models:
-        mine = [s for s in starts if s.model is model]
+    for mine in groups.values():
         ranked = sorted(mine, key=lambda start: -start.optimum.log_evidence)
         out += ranked[: max(1, round(fraction * len(ranked)))]
     return out
@@ -415,7 +356,7 @@ def _best_family(
     families: Sequence[Family], starts: list[Start]
 ) -> tuple[list[Start], tuple[Trial, ...]]:
     """Starts of the first family within `TIE` of the best, and the evidence of every family."""
-    mine = [[s for s in starts if any(s.model is m for m in family)] for family in families]
+    mine = [[s for s in starts if s.family == number] for number in range(len(families))]
     reached = [max(start.optimum.log_evidence for start in part) for part in mine]
     trials = tuple(
         Trial(tuple(model.layout().sizes[1:-1] for model in family), value)

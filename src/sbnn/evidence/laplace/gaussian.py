@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from sbnn.evidence.laplace.known_priors import KnownPriors
 from sbnn.evidence.laplace.layout import Array
-from sbnn.evidence.laplace.models import Model, RegressionModel, RegressionTerm
+from sbnn.evidence.laplace.models import Model, RegressionModel
 from sbnn.evidence.laplace.optimum import Optimum, factorise, linearise, prior_term
+from sbnn.evidence.laplace.terms import RegressionTerm
 from sbnn.problems.problem import Problem
 
 
@@ -60,6 +62,8 @@ class GaussianPosterior:
         if d > len(opt.phi):
             mode[len(opt.phi) :] = opt.noise.ravel()
             own = _noise_precision(model, term, opt.noise, float(np.nansum(gamma)))
+            priors = KnownPriors(list(problem.priors[len(opt.phi) :]), np.arange(len(opt.phi), d))
+            own[np.diag_indices(len(own))] += priors.at(mode)[2]
             tail = slice(len(opt.phi), d)
             blocks[tail, tail], covariance[tail, tail] = own, np.linalg.inv(own)
         return cls(mode, blocks, covariance, gamma, log_alpha)
@@ -69,7 +73,12 @@ class GaussianPosterior:
         random = np.diag(self.covariance) > 0
         block = self.covariance[np.ix_(random, random)]
         scale = np.sqrt(np.diag(block))
-        factor = np.linalg.cholesky(block / np.outer(scale, scale) + 1e-13 * np.eye(len(block)))
+        correlation = block / np.outer(scale, scale)
+        try:
+            factor = np.linalg.cholesky(correlation + 1e-13 * np.eye(len(block)))
+        except np.linalg.LinAlgError:  # nearly collinear: some eigenvalues round below zero
+            values, vectors = np.linalg.eigh(correlation)
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))
         out = np.tile(self.mode, (n, 1))
         out[:, random] += (rng.normal(size=(n, len(block))) @ factor.T) * scale
         return out

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbnn._core.float64 import float64
-from sbnn.priors import JointPrior, KnownPrior
+from sbnn.priors import JointPrior, KnownPrior, Uniform
 
 Array = np.ndarray
 
@@ -27,6 +27,9 @@ class KnownPriors:
     def __init__(self, priors: list[KnownPrior], positions: Array):
         self.positions = np.asarray(positions)
         self.joint = JointPrior.of(priors)
+        self.widths = np.array(
+            [p.high - p.low if isinstance(p, Uniform) else np.inf for p in priors]
+        )
 
     @float64
     def at(self, phi: Array) -> tuple[float, Array, Array]:

@@ -24,6 +24,7 @@ from sbnn.evidence.laplace.layout import (
     layer_groups,
 )
 from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.laplace.terms import RegressionTerm, per_row
 from sbnn.likelihoods import Gaussian, Likelihood
 from sbnn.priors import Hyperprior
 from sbnn.problems.network import Network
@@ -201,12 +202,8 @@ class RegressionModel(Model):
         """`correction` of outputs (K, n, p)."""
         if variance is None or self.likelihood.constant_information:
             return 0.0
-        return 0.5 * float((variance * self.information(f, noise)).sum())
-
-    def information(self, f: Array, noise: Array) -> Array:
-        """Fisher information of outputs (K, n, p), times the weight of the row."""
-        found = self.likelihood.information(f, per_row(noise))
-        return found if self.weights is None else self.weights[:, None] * found
+        terms = variance * self.likelihood.information(f, per_row(noise))
+        return 0.5 * float((terms if self.weights is None else self.weights[:, None] * terms).sum())
 
     def mark(self, phi: Array, layout: Any, noise: Array) -> Array:
         """Predictions in units of the noise: the same for all symmetric images of an optimum."""
@@ -268,79 +265,6 @@ class RegressionModel(Model):
             for i in range(len(y))
         ]
         return noise + np.clip(np.array(new) - noise, -0.5, 0.5)
-
-
-def per_row(noise: Array) -> Array:
-    """(K, q) → (K, 1, q); (K, n, q) is returned unchanged."""
-    return noise[:, None] if noise.ndim == 2 else noise
-
-
-class RegressionTerm:
-    """Residuals and Jacobian at a point, with Gram matrices reused when the noise changes."""
-
-    def __init__(self, model: RegressionModel, f_t: Array, jac: Array):
-        self.model, self.f_t, self.jac = model, f_t, jac
-        self.f = model.split(f_t)
-        d, n_out, n = jac.shape
-        self.primal = d <= n_out * n
-        self.grams: list[Array] = []
-        self._weighted: tuple[Array, tuple[Array, Array | None]] | None = None
-        per_observation = model.noise is not None and model.noise.ndim == 3
-        if self.primal and model.likelihood.constant_information and not per_observation:
-            rows = jac if model.weights is None else jac * model.weights.astype(jac.dtype)
-            self.grams = [
-                (rows[:, o] @ jac[:, o].T).astype(float, copy=False) for o in range(n_out)
-            ]
-
-    def misfit(self, noise: Array) -> float:
-        return self.model.misfit_of(self.f, noise)
-
-    def correction(self, noise: Array, variance: Array | None) -> float:
-        return self.model.correction_of(self.f, noise, variance)
-
-    def gradient(self, noise: Array, variance: Array | None = None) -> Array:
-        model, theta = self.model, per_row(noise)
-        score = model.likelihood.score(model.y_t, self.f, theta)
-        if variance is not None and not model.likelihood.constant_information:
-            score = score - 0.5 * model.likelihood.information_slope(self.f, theta, variance)
-        if model.weights is not None:
-            score = model.weights[:, None] * score
-        score_t = score.transpose(0, 2, 1).reshape(self.f_t.shape)
-        return self.flat @ score_t.astype(self.jac.dtype, copy=False).ravel()
-
-    @property
-    def without_effect(self) -> Array:
-        return np.asarray(~self.jac.any(axis=(1, 2)))
-
-    @property
-    def flat(self) -> Array:
-        """Jᵀ with outputs and observations in one axis, (d, K p n)."""
-        d, n_out, n = self.jac.shape
-        return self.jac.reshape(d, n_out * n)
-
-    def weights(self, noise: Array) -> Array:
-        """Fisher information of the outputs, (K p, n), or (K p, 1) if equal for all rows."""
-        if self.grams:
-            f = self.f[:, :1]
-            found = self.model.likelihood.information(f, per_row(noise))
-        else:
-            f, found = self.f, self.model.information(self.f, noise)
-        return np.broadcast_to(found, f.shape).transpose(0, 2, 1).reshape(len(self.f_t), -1)
-
-    def weighted(self, noise: Array) -> tuple[Array, Array | None]:
-        """J̃ᵀ and J̃ᵀJ̃; J̃ᵀ is formed only if needed."""
-        if self._weighted is None or self._weighted[0] is not noise:
-            self._weighted = (noise, self._weigh(noise))
-        return self._weighted[1]
-
-    def _weigh(self, noise: Array) -> tuple[Array, Array | None]:
-        weights = self.weights(noise)
-        if self.grams:
-            gram = sum(w[0] * g for w, g in zip(weights, self.grams))
-            return self.flat, np.asarray(gram)
-        scaled = self.jac * np.sqrt(weights).astype(self.jac.dtype)
-        scaled = scaled.reshape(self.flat.shape)
-        return scaled, (scaled @ scaled.T).astype(float) if self.primal else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,13 @@ TRUSTED = 0.5
 # Precision of a flat known prior, relative to that of the data: H is unchanged to 12 digits and
 # can be scaled as for ARD parameters.
 FLAT = 1e-12
+# Iterations between updates of the variances of the outputs, which change slowly and cost as much
+# as a step.
+VARIANCE_EVERY = 3
+
+
+class UndeterminedError(ValueError):
+    """Neither the data nor the prior determine some parameters at a point."""
 
 
 @dataclass
@@ -157,7 +164,7 @@ def factorise(
     if prior.known.any():
         flat = prior.known & (alpha <= FLAT * diagonal)
         if (flat & (diagonal <= 0)).any():
-            raise ValueError(
+            raise UndeterminedError(
                 "The posterior precision is singular: a parameter without ARD is determined "
                 "neither by the data nor by a curved prior."
             )
@@ -252,14 +259,22 @@ def update(
     change = np.clip(step * (target - opt.log_alpha[active]), -2.0, 2.0)
     change[~free(model, active)] = 0.0
     opt.log_alpha[active] = np.clip(opt.log_alpha[active] + change, -20.0, 35.0)
-    update_noise(model, opt, term, gamma, precision)
+    likelihood = model.likelihood
+    fresh = likelihood is None or not likelihood.needs_row_variances
+    update_noise(model, opt, term, gamma, precision, fresh)
 
 
 def update_noise(
-    model: Model, opt: Optimum, term: DataTerm, gamma: Array, precision: Precision
+    model: Model,
+    opt: Optimum,
+    term: DataTerm,
+    gamma: Array,
+    precision: Precision,
+    fresh: bool = True,
 ) -> None:
     """Update the variance of the outputs and the parameters of the likelihood, in place."""
-    opt.variance = model.output_variance(term, opt.noise, gamma, precision)
+    if opt.variance is None or fresh or opt.iterations % VARIANCE_EVERY == 0:
+        opt.variance = model.output_variance(term, opt.noise, gamma, precision)
     opt.noise = model.updated_noise(term, opt.noise, opt.variance)
 
 
@@ -281,6 +296,35 @@ def relax(model: Model, opt: Optimum, steps: int, tol: float = 1e-3) -> tuple[Da
     return term, precision
 
 
+def newton_step(model: Model, opt: Optimum) -> tuple[Array, float]:
+    """The undamped step H⁻¹g, and the decrement gᵀH⁻¹g, which is zero at a mode."""
+    term, prior = linearise(model, opt), prior_term(model, opt)
+    gradient = term.gradient(opt.noise, opt.variance) - prior.gradient
+    step = factorise(term, prior, opt.noise)[0].solve(gradient)
+    return step, float(gradient @ step)
+
+
+def is_determined(model: Model, opt: Optimum) -> bool:
+    """Whether data and priors, not the substitute of a flat prior, determine every parameter.
+
+    H contains `FLAT` times the precision of the data where a known prior is flat. Let v span a
+    direction without effect. The substitute's share αᵢ(H⁻¹)ᵢᵢ of the variance of parameter i is
+    then αᵢvᵢ²/Σαⱼvⱼ², at least 1/d for some i; otherwise it is below 10⁻² for all but hopelessly
+    collinear parameters. Nor may a parameter vary by more than its box.
+    """
+    if model.known_priors is None:
+        return True
+    try:
+        precision, alpha = factorise(linearise(model, opt), prior_term(model, opt), opt.noise)
+    except (UndeterminedError, np.linalg.LinAlgError):
+        return False
+    at = np.searchsorted(opt.active, model.known_priors.positions)
+    share = np.diag(precision.covariance(np.arange(len(alpha))))[at]
+    flat = prior_term(model, opt).precision[at] < alpha[at]
+    wide = np.sqrt(share / alpha[at]) > model.known_priors.widths / np.sqrt(12.0)
+    return not bool((flat & (share > 0.5 / len(alpha))).any() or (flat & wide).any())
+
+
 def polish(model: Model, opt: Optimum, max_steps: int = 50) -> Optimum:
     """The mode to more digits: undamped steps while they shrink.
 
@@ -288,18 +332,14 @@ def polish(model: Model, opt: Optimum, max_steps: int = 50) -> Optimum:
     the square of the next step in standard deviations, still distinguishes better from worse.
     """
 
-    def at(here: Optimum) -> tuple[Array, float]:
-        term, prior = linearise(model, here), prior_term(model, here)
-        gradient = term.gradient(here.noise, here.variance) - prior.gradient
-        step = factorise(term, prior, here.noise)[0].solve(gradient)
-        return step, float(gradient @ step)
-
     best = opt.copy()
-    step, decrement = at(best)
+    step, decrement = newton_step(model, best)
     for _ in range(max_steps):
         new = best.copy()
         new.phi[new.active] += step
-        new_step, new_decrement = at(new)
+        if not np.isfinite(_prior_energy(model, new, new.phi)):
+            break  # the mode is at the edge of a prior's support
+        new_step, new_decrement = newton_step(model, new)
         if not 0 <= new_decrement < decrement:
             break
         best, step, decrement = new, new_step, new_decrement
