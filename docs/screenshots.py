@@ -22,7 +22,7 @@ import browser  # noqa: E402
 
 WIDTH = 900
 SECTIONS = (
-    "verdict", "predictions", "inputs", "network", "calibration", "evidence", "parameters",
+    "verdict", "predictions", "inputs", "network", "calibration", "noise", "evidence", "parameters",
     "reproduce",
 )  # fmt: skip
 # Keep one section, from its heading to the next; limit the height of long tables.
@@ -45,7 +45,7 @@ def shoot(report: Path, section: str, folder: Path) -> None:
     height = int(browser.visit(report, script).title)
     page = folder / "page.html"
     text = report.read_text(encoding="utf-8")
-    page.write_text(text.replace("</body>", f"<script>{script}</script></body>"), "utf-8")
+    page.write_text(browser.with_script(text, script), "utf-8")
     # A headless window loses some height to an invisible title bar.
     shot = browser.picture(page, folder / "shot.png", WIDTH, height + 200)
     with Image.open(shot) as image:

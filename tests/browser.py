@@ -124,7 +124,7 @@ def visit(page: Path, script: str = "", dark: bool = False) -> Page:
         copy = Path(folder) / "page.html"
         text = page.read_text(encoding="utf-8")
         if script:
-            text = _with_script(text, script)
+            text = with_script(text, script)
         copy.write_text(text, encoding="utf-8")
         done = run(copy, "--enable-logging=stderr", "--v=0", _scheme(dark), "--dump-dom")
     assert done.stdout.strip(), f"no page came back: {done.stderr[-2000:]}"
@@ -141,7 +141,7 @@ def widths(page: Path, width: int) -> tuple[int, int]:
     )
     with tempfile.TemporaryDirectory() as folder:
         text = page.read_text(encoding="utf-8")
-        text = _with_script(text, script)
+        text = with_script(text, script)
         (Path(folder) / "framed.html").write_text(text, encoding="utf-8")
         outer = Path(folder) / "frame.html"
         outer.write_text(frame, encoding="utf-8")
@@ -164,7 +164,7 @@ def pdf(page: Path, out: Path) -> Path:
     return out
 
 
-def _with_script(text: str, script: str) -> str:
+def with_script(text: str, script: str) -> str:
     """The page with a script at its end that its Content-Security-Policy allows."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = text.replace("script-src 'none'", "script-src")

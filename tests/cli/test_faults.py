@@ -241,7 +241,7 @@ def edited(folder: Path, sealed: bool, **changes) -> None:
 
 EDITS = {
     "data": [None, {}, {"rows": "many"}, {"rows": 20, "more": 1}],
-    "format": [None, True, "6", [], float("inf"), 1e400, -1, 7],
+    "format": [None, True, "7", [], float("inf"), 1e400, -1, 8],
     "targets": [[], None, ["other"], [1]],
     "features": [[], "a", ["a", "b"]],
     "scores": [{}, None, {"y": {}}, {"y": {"rmse": "x"}}],

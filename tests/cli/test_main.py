@@ -33,6 +33,7 @@ from sbnn.reports.verdict import Sentence
 from sbnn.tables import reader as tables
 from sbnn.tables.header import TableError
 
+PARTS = ("mean", "std", "lower", "upper", "noise_std", "function_std")
 QUICK = ["--hidden", "1", "--method", "laplace"]
 PROGRAM = [sys.executable, "-c", "from sbnn.cli.main import main; main()"]
 # Threads gain nothing on such small matrices.
@@ -115,19 +116,24 @@ def test_predict_writes_the_predictions_of_the_model(fitted, place):
     assert (place / "p" / "predicted.csv").read_text() == printed
     got = pd.read_csv(place / "p" / "predicted.csv")
     assert list(got.columns) == [
-        *("a", "b", "y", "z", "note", "y_mean", "y_std", "y_lower", "y_upper"),
-        *("z_mean", "z_std", "z_lower", "z_upper", "extrapolates"),
+        *("a", "b", "y", "z", "note"),
+        *(f"y_{part}" for part in PARTS),
+        *(f"z_{part}" for part in PARTS),
+        "extrapolates",
     ]
     pd.testing.assert_frame_equal(got[["a", "b", "y", "z"]], new)
     assert set(got["note"]) == {"text"}
     model = sbnn.load(out / "model.nc")
     mean, std, interval = model.predict(new[["a", "b"]], return_std=True, return_interval=0.95)
+    function_std = model.predictive(new[["a", "b"]], noise=False).std()
     # rounded to the decimal below a thousandth of the standard deviation, and no further
     for columns, exact, scale in (
         (["y_mean", "z_mean"], mean, std),
         (["y_std", "z_std"], std, std),
         (["y_lower", "y_upper"], interval[:, 0], std[:, :1]),
         (["z_lower", "z_upper"], interval[:, 1], std[:, 1:]),
+        (["y_noise_std", "z_noise_std"], model.noise_std_at(new[["a", "b"]]), std),
+        (["y_function_std", "z_function_std"], function_std, std),
     ):
         off = np.abs(got[columns].to_numpy() - exact) / scale
         assert off.max() <= 0.5e-3
@@ -192,8 +198,8 @@ def test_predict_never_replaces_columns_of_the_new_table(fitted, place):
     pd.testing.assert_frame_equal(got[new.columns], new)
     added = [c for c in got.columns if c not in set(new.columns)]
     assert added == [
-        *(f"y_predicted_{part}" for part in ("mean", "std", "lower", "upper")),
-        *(f"z_{part}" for part in ("mean", "std", "lower", "upper")),
+        *(f"y_predicted_{part}" for part in PARTS),
+        *(f"z_{part}" for part in PARTS),
         "extrapolates_predicted",
     ]
 

@@ -68,16 +68,19 @@ def against_best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Records by NLPD, best first, with the difference from the best and its standard error.
 
     dᵢ = log p_best(yᵢ) − log p(yᵢ) over the rows i: mean d, and its standard error std(d)/√n. Rows
-    differ far more than methods do, so the pairing matters.
+    differ far more than methods do, so the pairing matters. Weights count rows several times.
     """
     ranked = sorted(records, key=lambda r: r["nlpd"])
     out = []
     for record in ranked:
-        kept = {name: value for name, value in record.items() if name != "log_density"}
+        kept = {name: v for name, v in record.items() if name not in ("log_density", "weights")}
         difference = np.asarray(ranked[0]["log_density"]) - np.asarray(record["log_density"])
-        kept["nlpd_above_best"] = float(difference.mean())
-        error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else np.nan
-        kept["nlpd_above_best_error"] = float(error)
+        n, weights = len(difference), record.get("weights")
+        weights = np.ones(n) if weights is None else weights
+        mean = np.average(difference, weights=weights)
+        squares = (weights**2 * (difference - mean) ** 2).sum() * n / (n - 1) if n > 1 else np.nan
+        kept["nlpd_above_best"] = float(mean)
+        kept["nlpd_above_best_error"] = float(np.sqrt(squares) / weights.sum())
         out.append(kept)
     return out
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sbnn._core.text import plural
+from sbnn.cli import row_columns
 from sbnn.cli.terminal import UsageError, printable, warn
 from sbnn.methods.registry import CHOICES
 
@@ -63,6 +64,32 @@ NoiseStd = Annotated[
         "Default: inferred from the data.",
     ),
 ]
+Noise = Annotated[
+    str,
+    typer.Option(
+        "--noise",
+        metavar="NAME",
+        help="Kind of noise: constant (Gaussian), varying (with the inputs), student_t (tolerates "
+        "outliers), varying_student_t, or auto, which lets the evidence choose.",
+    ),
+]
+NoiseColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--noise-column",
+        metavar="COLUMN",
+        help="Column with the known standard error of the target in every row; not an input. With "
+        "several targets, once for each, in the same order.",
+    ),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--weight-column",
+        metavar="COLUMN",
+        help="Column that says how many times every row counts; not an input.",
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(metavar="NUMBER", help="Random seed: the same seed gives the same result."),
@@ -78,8 +105,6 @@ Encoding = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 MAX_SEED = 2**31 - 1
-# Times the range of the target; beyond, numbers of the fit underflow or overflow.
-NOISE_STD_LIMITS = 1e-12, 1e12
 MAX_WIDTH = 1000
 
 
@@ -100,11 +125,17 @@ def read_numbers(
     features: Sequence[str] | None,
     exclude: Sequence[str] | None,
     encoding: str | None,
+    others: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The numbers of a table and the names of its inputs; warn about what was guessed."""
+    """The numbers of a table and the names of its inputs; warn about what was guessed.
+
+    `others` are columns of standard errors and weights.
+    """
     from sbnn.tables import reader as tables
 
-    table = tables.read(data, targets, features or None, exclude or (), encoding=encoding)
+    table = tables.read(
+        data, targets, features or None, exclude or (), encoding=encoding, others=others
+    )
     for line in table.notes:
         warn(line)
     for name in targets:
@@ -113,7 +144,8 @@ def read_numbers(
                 f"{data}: column {name!r} has the same value in every row; there is nothing to "
                 "predict."
             )
-    return table.numbers, [name for name in table.numbers.columns if name not in set(targets)]
+    used = {*targets, *others}
+    return table.numbers, [name for name in table.numbers.columns if name not in used]
 
 
 def normalise_method(method: str) -> str:
@@ -122,7 +154,12 @@ def normalise_method(method: str) -> str:
 
 
 def estimator_options(
-    hidden: str | None, method: str, noise_std: str | None, seed: int, n_targets: int
+    hidden: str | None,
+    method: str,
+    noise_std: str | None,
+    seed: int,
+    n_targets: int,
+    noise: str = "auto",
 ) -> dict[str, Any]:
     """Checked arguments of `SparseBNNRegressor`."""
     method = normalise_method(method)
@@ -132,6 +169,7 @@ def estimator_options(
         "hidden_layer_sizes": _widths(hidden),
         "method": method,
         "noise_std": _noise_std(noise_std, n_targets),
+        "noise": row_columns.check_noise(noise, noise_std is not None),
         "random_state": check_seed(seed),
     }
 
@@ -186,7 +224,7 @@ def check_noise_std(
     """Raise UsageError for a standard deviation that cannot belong to its target."""
     if noise_std is None:
         return
-    low, high = NOISE_STD_LIMITS
+    low, high = row_columns.NOISE_STD_LIMITS
     given = [noise_std] * len(targets) if isinstance(noise_std, float) else noise_std
     for name, value in zip(targets, given):
         spread = float(frame[name].max() - frame[name].min())

@@ -9,6 +9,7 @@ import numpy as np
 
 from sbnn._core.messages import for_command_line
 from sbnn._core.text import number
+from sbnn.reports.noise import about_fifths, is_noise_known
 from sbnn.tables.column_checks import (
     about_repeated_columns,
     about_row_numbers,
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
 
 FEW_ROWS = 30
-# Errors above this many predicted standard deviations are reported; chance gives one in 5e8.
-FAR = 6.0
 
 
 def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
@@ -38,7 +37,7 @@ def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
         Without duplicates.
     """
     run = fitted.record.run
-    out = [*_table(fitted), *_targets(fitted)]
+    out = [*_table(fitted), *_targets(fitted), *about_fifths(fitted.record.coverage_by_fifths)]
     if run is not None and run.slow:
         out.append(
             f"The last run of the sampler mixed slowly: {run.reason}. Errors may be larger than "
@@ -77,9 +76,7 @@ def _table(fitted: Fit) -> list[str]:
 def _targets(fitted: Fit) -> list[str]:
     out, held = [], fitted.held_out
     noise = np.atleast_1d(fitted.model.noise_std_)
-    error = np.abs(held.y - held.mean)
-    residual = np.sqrt((error**2).mean(axis=0))
-    far = (error > FAR * held.std).sum(axis=0)
+    residual = np.sqrt(((held.y - held.mean) ** 2).mean(axis=0))
     for k, name in enumerate(fitted.targets):
         if len(np.unique(fitted.y[:, k])) == 2:
             out.append(
@@ -92,15 +89,9 @@ def _targets(fitted: Fit) -> list[str]:
                 f"the errors on unseen rows ({number(float(residual[k]), 2)}): the intervals are "
                 "too wide."
             )
-        if far[k]:
-            rows = "1 unseen row lies" if far[k] == 1 else f"{far[k]:,} unseen rows lie"
-            out.append(
-                f"{rows} more than {FAR:.0f} standard deviations from the predicted “{name}”: "
-                "outliers, or an overconfident model."
-            )
     return out
 
 
 def noise_text(fitted: Fit, noise: float) -> str:
     """A noise std: as given, or as inferred with the two digits a few hundred rows support."""
-    return number(noise, 3 if fitted.model.noise_std is not None else 2)
+    return number(noise, 3 if is_noise_known(fitted) else 2)

@@ -51,7 +51,7 @@ def embed(figure: Any, title: str, caption: str, dpi: int = 110) -> Shown:
     return Shown(title, caption, source)
 
 
-def _label(ax: Any, **texts: str) -> None:
+def label(ax: Any, **texts: str) -> None:
     """Show labels literally: a $ in a column name does not start a formula."""
     for axis, text in texts.items():
         getattr(ax, f"set_{axis}")(short(text), parse_math=False)
@@ -87,7 +87,7 @@ def curves(fitted: Fit) -> list[Shown]:
         ax.plot(x, fitted.y[:, k], "o", color=DATA, ms=3.5, mfc="none", label="data")
         for edge in (x.min(), x.max()):
             ax.axvline(edge, color=BEFORE, lw=0.8, ls=":")
-        _label(ax, xlabel=name, ylabel=target)
+        label(ax, xlabel=name, ylabel=target)
         ax.legend(frameon=False, fontsize=9)
         text = (
             "Mean; the inner band holds the function with 95 % probability (the model's own "
@@ -130,9 +130,9 @@ def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[
             marks = np.quantile(values, np.linspace(0, 1, 21))
             ax.plot(marks, np.zeros(21), "|", color=DATA, ms=7, transform=ax.get_xaxis_transform())
             ax.locator_params(axis="x", nbins=4)  # room for numbers as long as 120000
-            _label(ax, xlabel=fitted.features[j])
+            label(ax, xlabel=fitted.features[j])
         for ax in axes[:, 0]:
-            _label(ax, ylabel=target)
+            label(ax, ylabel=target)
         text = (
             "The prediction, averaged over the rows of the table, when one input is set to a value "
             "and the others are unchanged; 95 % band of the average, without noise. Ticks: "

@@ -23,12 +23,13 @@ from sbnn.methods.registry import SAMPLING
 from sbnn.methods.result import Result
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.reports.cautions import cautions
-from sbnn.reports.validation import HeldOut, for_users, held_out
+from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers
+from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out
 from sbnn.reports.verdict import Sentence, verdict
 
 # Columns of the tables of a run that are log evidences, up to a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
-FORMAT = 6
+FORMAT = 7
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
 Rows = list[dict[str, Any]]
@@ -78,6 +79,13 @@ class Record:
     seconds_unseen: float = 0.0
     log_evidence: float = np.nan
     noise_std: list[float] = field(default_factory=list)
+    noise: str = ""
+    noise_reason: str = ""
+    noise_gain: float | None = None  # log evidence above constant Gaussian noise, if compared
+    noise_columns: list[str] = field(default_factory=list)  # one per target, or none
+    weight_column: str | None = None
+    coverage_by_fifths: Rows = field(default_factory=list)
+    outliers: Rows = field(default_factory=list)
     feature_relevance: dict[str, float] = field(default_factory=dict)
     n_parameters: float = np.nan
     n_parameters_kept: float = np.nan
@@ -112,7 +120,7 @@ class Fit:
     model: SparseBNNRegressor
     features: list[str]
     targets: list[str]
-    data: pd.DataFrame  # features, then targets; the index is the line of the file
+    data: pd.DataFrame  # features, targets, errors, weights; the index is the line of the file
     held_out: HeldOut
     record: Record
 
@@ -126,8 +134,21 @@ class Fit:
         return self.data[self.targets].to_numpy()
 
     @property
+    def per_row(self) -> PerRow:
+        """Known standard errors and weights of the rows."""
+        return per_row(self.data, self.record.noise_columns, self.record.weight_column)
+
+    @property
     def scores(self) -> dict[str, list[float]]:
         return self.held_out.scores()
+
+
+def per_row(data: pd.DataFrame, noise_columns: Sequence[str], weight_column: str | None) -> PerRow:
+    """Standard errors and weights from columns of the table."""
+    return PerRow(
+        data[list(noise_columns)].to_numpy() if noise_columns else None,
+        None if weight_column is None else data[weight_column].to_numpy(),
+    )
 
 
 def fit(
@@ -140,13 +161,15 @@ def fit(
     step: Step = lambda text: None,
     on_fold: Folds | None = None,
     on_stage: Callable[[Any], None] | None = None,
+    noise_columns: Sequence[str] = (),
+    weight_column: str | None = None,
 ) -> Fit:
     """Fit a model to a table and score it on unseen rows.
 
     Parameters
     ----------
     data : DataFrame
-        Features and targets, numbers only.
+        Features, targets, standard errors and weights, numbers only.
     features, targets : sequence of str
         Names of columns.
     options : dict
@@ -157,6 +180,10 @@ def fit(
         Command line that repeats the fit.
     step, on_fold, on_stage : function, optional
         Progress callbacks: the current step; folds finished and in total; sampler stages.
+    noise_columns : sequence of str
+        Columns of known standard errors, one per target, or none.
+    weight_column : str, optional
+        Column that says how many times each row counts.
 
     Returns
     -------
@@ -165,13 +192,14 @@ def fit(
     """
     x = data[list(features)]
     y = data[list(targets)].to_numpy()
+    known = per_row(data, noise_columns, weight_column)
     model = SparseBNNRegressor(**options)
     if on_stage is not None and options["method"] in SAMPLING:
         model.set_params(method_options={"progress": on_stage})
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(x, y[:, 0] if len(targets) == 1 else y)
+        model.fit(x, y[:, 0] if len(targets) == 1 else y, **known.to_fit())
         model.set_params(method_options=None)
     seconds = time.perf_counter() - started
     step(f"fitted by {model.method_used_} in {duration(seconds)}")
@@ -179,7 +207,7 @@ def fit(
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)  # from refits; visible in the scores
         make = lambda: SparseBNNRegressor(**options)
-        scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold)
+        scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold, known)
     unseen = time.perf_counter() - started - seconds
     record = _record(model, list(features), list(targets), scored)
     record = replace(
@@ -188,6 +216,8 @@ def fit(
         options=_plain(options),
         seconds=seconds,
         seconds_unseen=unseen,
+        noise_columns=list(noise_columns),
+        weight_column=weight_column,
         command=command,
     )
     fitted = Fit(model, record.features, record.targets, data, scored, record)
@@ -195,7 +225,7 @@ def fit(
 
 
 def judged(fitted: Fit, warned: Sequence[str] = ()) -> Fit:
-    """The fit with verdict and warnings in its record.
+    """The fit with coverage by fifths, outliers, verdict and warnings in its record.
 
     Parameters
     ----------
@@ -207,6 +237,9 @@ def judged(fitted: Fit, warned: Sequence[str] = ()) -> Fit:
     -------
     Fit
     """
+    fifths, far = coverage_by_fifths(fitted), outliers(fitted)
+    record = replace(fitted.record, coverage_by_fifths=fifths, outliers=far)
+    fitted = replace(fitted, record=record)
     sentences, warned = verdict(fitted), cautions(fitted, warned)
     return replace(fitted, record=replace(fitted.record, verdict=sentences, warnings=warned))
 
@@ -227,6 +260,9 @@ def _record(
         method_reason=str(model.method_reason_.for_command_line()),
         log_evidence=model.log_evidence_,
         noise_std=np.atleast_1d(model.noise_std_).tolist(),
+        noise=model.noise_used_,
+        noise_reason=str(model.noise_reason_.for_command_line()),
+        noise_gain=gain_over_constant(model),
         feature_relevance=dict(zip(features, model.feature_relevance_.tolist())),
         n_parameters=model.n_parameters_,
         n_parameters_kept=model.n_parameters_kept_,

@@ -15,7 +15,7 @@ from sbnn._core.digests import check_mapping, file_digest, seal_mapping
 from sbnn._core.json_types import check_fields
 from sbnn.io import load as load_model
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.reports.fit import FORMAT, Fit, Record, dumps
+from sbnn.reports.fit import FORMAT, Fit, Record, dumps, per_row
 from sbnn.reports.output_paths import DATA, FIT, HELD_OUT, MODEL
 from sbnn.reports.predictions import outside_range
 from sbnn.reports.validation import HeldOut
@@ -35,6 +35,8 @@ HELD_OUT_COLUMNS = {
     "pit": "pit",
     "log_density": "log_density",
     "crps": "crps",
+    "noise_std": "noise_std",
+    "function_std": "function_std",
 }
 
 
@@ -222,7 +224,8 @@ def extrapolations(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, 
 def _tables(folder: Path, record: Record) -> tuple[pd.DataFrame, HeldOut]:
     exact: dict[str, Any] = {"float_precision": "round_trip"}
     data = pd.read_csv(folder / DATA, index_col=0, **exact)
-    data.columns = pd.Index([*record.features, *record.targets])
+    others = dict.fromkeys([*record.noise_columns, *filter(None, [record.weight_column])])
+    data.columns = pd.Index([*record.features, *record.targets, *others])
     table = pd.read_csv(folder / HELD_OUT, **exact)
     n = len(record.targets)
     if table.shape[1] != 1 + n * len(HELD_OUT_COLUMNS):
@@ -233,7 +236,8 @@ def _tables(folder: Path, record: Record) -> tuple[pd.DataFrame, HeldOut]:
     # By position: a target may have any name.
     values = table.iloc[:, 1:].to_numpy(dtype=float).reshape(len(table), -1, n)
     arrays = {name: values[:, k] for k, name in enumerate(HELD_OUT_COLUMNS)}
-    held = HeldOut(record.validation, rows, **arrays)
+    weights = per_row(data, (), record.weight_column).at(rows).weights
+    held = HeldOut(record.validation, rows, **arrays, weights=weights)
     scores = held.scores()
     known = [record.scores[target]["rmse"] for target in record.targets]
     same = all(record.scores[target].keys() == scores.keys() for target in record.targets)

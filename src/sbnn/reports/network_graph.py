@@ -85,7 +85,7 @@ def _places(fitted: Fit, layers: list[list[int]]) -> tuple[dict[Node, Place], fl
     step, gap = 34.0 if tallest <= 20 else 22.0, 190.0
     height = max(tallest * step, 90.0) + 64
     left = _room(fitted.features[j] for j in layers[0])
-    right = _room(fitted.targets[j] for j in layers[-1])
+    right = _room(output_name(fitted, j) for j in layers[-1])
     place: dict[Node, Place] = {}
     for layer, shown in enumerate(layers):
         top = 56 + (height - 64 - step * (len(shown) - 1)) / 2 - 4
@@ -119,6 +119,12 @@ def _edges(
         ends_at = place[layer, i], place[layer + 1, j]
         edges.append(Edge(*ends_at, bool(gone[k]), i < 0, width, tip))
     return edges
+
+
+def output_name(fitted: Fit, j: int) -> str:
+    """The target of an output of the network, or its noise if that is an output too."""
+    target, part = divmod(j, fitted.model.network_.sizes[-1] // len(fitted.targets))
+    return f"{'log noise of ' * bool(part)}{fitted.targets[target]}"
 
 
 def _room(names: Iterable[str]) -> float:
@@ -160,7 +166,7 @@ def node_name(fitted: Fit, layer: int, j: int) -> str:
     if layer == 0:
         return fitted.features[j]
     if layer == last:
-        return fitted.targets[j]
+        return output_name(fitted, j)
     return f"neuron {j + 1}" if last == 2 else f"neuron {j + 1} of layer {layer}"
 
 

@@ -14,10 +14,12 @@ from sbnn._core.extras import require
 from sbnn._core.text import duration, names, number, unbroken, words
 from sbnn._core.web_pages import content_security_policy, visible
 from sbnn.methods.registry import title_of
-from sbnn.reports import figures, score_tables
+from sbnn.regressor.noise import WORDS
+from sbnn.reports import figures, noise_figures, score_tables
 from sbnn.reports import network_graph as graphs
 from sbnn.reports.fit import Fit
 from sbnn.reports.glossary import GLOSSARY
+from sbnn.reports.noise import outlier_limit
 from sbnn.reports.output_paths import REPORT
 from sbnn.reports.verdict import evidence_text
 
@@ -76,7 +78,11 @@ def render(fitted: Fit) -> str:
         scores=score_tables.scores_table(fitted),
         curves=figures.curves(fitted) if one_input else figures.partial_dependence(fitted),
         observed=figures.observed(fitted),
-        calibration=figures.calibration(fitted),
+        calibration=[*figures.calibration(fitted), *noise_figures.coverage(fitted)],
+        noise_words=WORDS.get(model.noise_used_, model.noise_used_),
+        noise_levels=noise_figures.levels(fitted),
+        noise_kinds=score_tables.noise_table(fitted),
+        outlier_limit=outlier_limit(fitted.y.size),
         pairs=figures.pairs(fitted),
         optimisation=figures.optimisation(fitted),
         graph=graphs.network_graph(fitted),

@@ -59,7 +59,7 @@ def with_columns(
     table : DataFrame
         The user's table, unchanged.
     predicted : dict of dict of list
-        By target: mean, std, lower and upper.
+        By target: mean, std, lower, upper, noise_std and function_std.
     outside : dict of ndarray of bool
         See `outside_range`.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.text import explained, fixed, number, percent, rounded, unbroken, with_error
+from sbnn.regressor.noise import WORDS
 from sbnn.reports import network_graph as graphs
 from sbnn.reports.fit import Fit
 from sbnn.reports.validation import standard_errors
@@ -46,6 +47,21 @@ def _share(value: float, error: float) -> str:
     if max(value, error) < 0.05:
         return "below 0.1 %"
     return (with_error(value, error) if error >= 0.05 else f"{fixed(value, 1)} ± below 0.1") + " %"
+
+
+def noise_table(fitted: Fit) -> list[dict[str, str]]:
+    """Kinds of noise that were compared, with the log evidence above constant Gaussian noise."""
+    trials, chosen = fitted.model.noise_trials_, fitted.model.noise_used_
+    if len(trials) < 2 or "constant" not in set(trials["noise"]):
+        return []
+    base = float(trials["log_evidence"][trials["noise"] == "constant"].iloc[0])
+    return [
+        {
+            "name": WORDS.get(name, name) + (", chosen" if name == chosen else ""),
+            "gain": fixed(value - base, 1),
+        }
+        for name, value in zip(trials["noise"], trials["log_evidence"])
+    ]
 
 
 def optima_table(fitted: Fit) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sbnn._core.messages import caught as message_of
 from sbnn._core.text import duration
 from sbnn.methods.registry import SAMPLING
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.scores import Predictive, coverage, interval_width
+from sbnn.scores import Predictive
 
 # Above this many rows one held-out fifth is enough for the scores, at a fifth of the cost.
 FEW_ROWS = 2000
@@ -25,8 +25,36 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
+class PerRow:
+    """What is known about every row of a table beside features and targets."""
+
+    noise_std: np.ndarray | None = None  # (n, n_outputs), standard errors of the targets
+    weights: np.ndarray | None = None  # (n,), how many times each row counts
+
+    def at(self, rows: np.ndarray) -> PerRow:
+        """The same for some of the rows."""
+        some = lambda values: None if values is None else values[rows]
+        return PerRow(some(self.noise_std), some(self.weights))
+
+    def to_fit(self) -> dict[str, Any]:
+        """Arguments of `SparseBNNRegressor.fit`."""
+        given = {**self.to_predict(), "sample_weight": self.weights}
+        return {name: values for name, values in given.items() if values is not None}
+
+    def to_predict(self) -> dict[str, Any]:
+        """Arguments of `SparseBNNRegressor.predict` and `predictive`."""
+        return {} if self.noise_std is None else {"noise_std": self.noise_std}
+
+
+NOTHING_KNOWN = PerRow()
+
+
+@dataclass(frozen=True)
 class HeldOut:
-    """Predictions for held-out rows; all arrays have shape (n_rows, n_outputs)."""
+    """Predictions for held-out rows; arrays have shape (n_rows, n_outputs).
+
+    The standard deviation `std` has two parts: std² = noise_std² + function_std².
+    """
 
     how: str
     rows: np.ndarray  # (n_rows,), positions in the training table
@@ -38,6 +66,9 @@ class HeldOut:
     pit: np.ndarray
     log_density: np.ndarray
     crps: np.ndarray
+    noise_std: np.ndarray
+    function_std: np.ndarray
+    weights: np.ndarray | None = None  # (n_rows,), how many times each row counts in the scores
 
     def scores(self) -> dict[str, list[float]]:
         """RMSE, R², NLPD, CRPS, and coverage and width of the 95 % intervals, per output.
@@ -47,17 +78,23 @@ class HeldOut:
         dict of list of float
             R² is NaN where y is constant.
         """
-        bounds = list(zip(self.y.T, self.lower.T, self.upper.T))
+        how: dict[str, Any] = {"multioutput": "raw_values", "sample_weight": self.weights}
+        mean = lambda values: np.average(values, axis=0, weights=self.weights).tolist()
         varies = np.ptp(self.y, axis=0) > 0
-        r2 = np.where(varies, r2_score(self.y, self.mean, multioutput="raw_values"), np.nan)
+        r2 = np.where(varies, r2_score(self.y, self.mean, **how), np.nan)
         return {
-            "rmse": root_mean_squared_error(self.y, self.mean, multioutput="raw_values").tolist(),
+            "rmse": root_mean_squared_error(self.y, self.mean, **how).tolist(),
             "r2": r2.tolist(),
-            "nlpd": (-self.log_density.mean(axis=0)).tolist(),
-            "crps": self.crps.mean(axis=0).tolist(),
-            "coverage_95": [coverage(y, low, high) for y, low, high in bounds],
-            "width_95": [interval_width(low, high) for _, low, high in bounds],
+            "nlpd": mean(-self.log_density),
+            "crps": mean(self.crps),
+            "coverage_95": mean(self.inside),
+            "width_95": mean(self.upper - self.lower),
         }
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Whether each observation lies in its 95 % interval."""
+        return (self.y >= self.lower) & (self.y <= self.upper)
 
 
 def standard_errors(held: HeldOut) -> dict[str, np.ndarray]:
@@ -72,12 +109,13 @@ def standard_errors(held: HeldOut) -> dict[str, np.ndarray]:
     dict of ndarray, shape (n_outputs,)
     """
     squares = (held.y - held.mean) ** 2
-    spread = {"nlpd": held.log_density, "crps": held.crps}
-    errors = {name: v.std(axis=0) / np.sqrt(len(v)) for name, v in spread.items()}
+    weights = np.ones(len(squares)) if held.weights is None else held.weights
+    mean = lambda values: np.average(values, axis=0, weights=weights)
+    # of Σ wᵢ vᵢ / Σ w with independent rows: √(Σ wᵢ² (vᵢ − v̄)²) / Σ w
+    error = lambda v: np.sqrt(weights**2 @ (v - mean(v)) ** 2) / weights.sum()
     # of a square root: δ√m = δm / 2√m
-    rmse = np.sqrt(squares.mean(axis=0))
-    errors["rmse"] = squares.std(axis=0) / np.sqrt(len(squares)) / np.maximum(2 * rmse, 1e-300)
-    return errors
+    rmse = error(squares) / np.maximum(2 * np.sqrt(mean(squares)), 1e-300)
+    return {"nlpd": error(held.log_density), "crps": error(held.crps), "rmse": rmse}
 
 
 def cross_validate(
@@ -88,6 +126,7 @@ def cross_validate(
     seed: int = 0,
     on_fold: Callable[[int, int], None] | None = None,
     n_run: int | None = None,
+    per_row: PerRow = NOTHING_KNOWN,
 ) -> HeldOut:
     """Predict every fold of the rows by a fit to the others.
 
@@ -104,6 +143,8 @@ def cross_validate(
     on_fold : function of (folds finished, folds in total), optional
     n_run : int, optional
         Run only this many of the folds; 1 is a single held-out part.
+    per_row : PerRow
+        Known standard errors and weights of the rows.
 
     Returns
     -------
@@ -120,9 +161,11 @@ def cross_validate(
         if on_fold is not None:
             on_fold(k, n_run)
         rest, part = np.sort(order[train]), np.sort(order[test])
-        model = make().fit(x.iloc[rest], _targets(y[rest]))
+        model = make().fit(x.iloc[rest], _targets(y[rest]), **per_row.at(rest).to_fit())
         parts.append(part)
-        scored.append(_score(y[part], model.predictive(x.iloc[part])))
+        known = per_row.at(part)
+        predictive = model.predictive(x.iloc[part], **known.to_predict())
+        scored.append(_score(y[part], predictive, noise_std(model, x.iloc[part], known)))
     if on_fold is not None:
         on_fold(n_run, n_run)
     if n_run == folds:
@@ -132,10 +175,12 @@ def cross_validate(
     rows = np.concatenate(parts)
     place = np.argsort(rows)
     arrays = {name: np.concatenate([s[name] for s in scored])[place] for name in scored[0]}
-    return HeldOut(how, rows[place], **arrays)
+    return HeldOut(how, rows[place], **arrays, weights=per_row.at(rows[place]).weights)
 
 
-def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
+def leave_one_out(
+    model: SparseBNNRegressor, x: Any, y: np.ndarray, per_row: PerRow = NOTHING_KNOWN
+) -> HeldOut:
     """Leave-one-out predictions of posterior draws, by Pareto-smoothed importance sampling.
 
     Row i is left out by weighting draw s with 1 / p(yᵢ|φₛ). If α was learned (`nsbl`), it stays
@@ -147,6 +192,7 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
         Fitted by a sampling method.
     x : DataFrame, shape (n, n_features)
     y : ndarray, shape (n, n_outputs)
+    per_row : PerRow
 
     Returns
     -------
@@ -155,13 +201,14 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     require("report", "Leave-one-out validation", "arviz_stats")
     from arviz_stats.base import array_stats
 
-    predictive = model.predictive(x)
+    predictive = model.predictive(x, **per_row.to_predict())
     log_likelihood = predictive.component_log_density(y.reshape(predictive.shape))
     several = log_likelihood.ndim == 3
+    of_rows = log_likelihood.sum(axis=2) if several else log_likelihood
+    if per_row.weights is not None:
+        of_rows = of_rows * per_row.weights
     # psislw turns log likelihoods into log weights −log p itself.
-    log_weights, tails = array_stats.psislw(
-        log_likelihood.sum(axis=2) if several else log_likelihood, axis=0
-    )
+    log_weights, tails = array_stats.psislw(of_rows, axis=0)
     smoothed = np.exp(np.moveaxis(np.asarray(log_weights), -1, 0))  # draws are the last axis
     smoothed /= smoothed.sum(axis=0)
     how = "leave-one-out: each row predicted by posterior draws reweighted to exclude it"
@@ -171,7 +218,8 @@ def leave_one_out(model: SparseBNNRegressor, x: Any, y: np.ndarray) -> HeldOut:
     if bad:
         how += f" (unreliable for {bad} of {len(y)} rows with strong influence)"
     left_out = predictive.reweighted(smoothed[:, :, None] if several else smoothed)
-    return HeldOut(how, np.arange(len(y)), **_score(y, left_out))
+    scored = _score(y, left_out, noise_std(model, x, per_row))
+    return HeldOut(how, np.arange(len(y)), **scored, weights=per_row.weights)
 
 
 def held_out(
@@ -181,6 +229,7 @@ def held_out(
     y: np.ndarray,
     seed: int,
     on_fold: Callable[[int, int], None] | None = None,
+    per_row: PerRow = NOTHING_KNOWN,
 ) -> HeldOut:
     """Predict unseen rows for a report: leave-one-out if there are draws, otherwise by refits.
 
@@ -188,7 +237,7 @@ def held_out(
     ----------
     model : SparseBNNRegressor
         Fitted to all rows.
-    make, x, y, seed, on_fold
+    make, x, y, seed, on_fold, per_row
         See `cross_validate`.
 
     Returns
@@ -196,9 +245,9 @@ def held_out(
     HeldOut
     """
     if model.posterior_.sampled:
-        return leave_one_out(model, x, y)
+        return leave_one_out(model, x, y, per_row)
     n_run = None if len(y) <= FEW_ROWS else 1
-    return cross_validate(make, x, y, seed=seed, on_fold=on_fold, n_run=n_run)
+    return cross_validate(make, x, y, 5, seed, on_fold, n_run, per_row)
 
 
 def compare_methods(
@@ -210,6 +259,7 @@ def compare_methods(
     step: Callable[[str], None] = lambda text: None,
     on_fold: Callable[[int, int], None] | None = None,
     on_stage: Callable[[Any], None] | None = None,
+    per_row: PerRow = NOTHING_KNOWN,
 ) -> list[dict[str, Any]]:
     """Fit and cross-validate several methods on the same folds.
 
@@ -218,7 +268,7 @@ def compare_methods(
     methods : sequence of str
     options : dict
         Constructor parameters of `SparseBNNRegressor`; the method is replaced.
-    x, y, folds
+    x, y, folds, per_row
         See `cross_validate`.
     step, on_fold, on_stage : function, optional
         Progress callbacks: the current step; folds finished and in total; sampler stages.
@@ -227,7 +277,7 @@ def compare_methods(
     -------
     list of dict
         One record per method: scores, log evidence on all rows, size, seconds, warnings, and
-        `log_density` with one entry per row, the same rows for all methods.
+        `log_density` and `weights` with one entry per row, the same rows for all methods.
     """
     out = []
     for place, method in enumerate(methods, start=1):
@@ -239,19 +289,21 @@ def compare_methods(
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = make().fit(x, _targets(y))
+            model = make().fit(x, _targets(y), **per_row.to_fit())
             seconds = time.perf_counter() - started
             step(
                 f"{method}: fitted in {duration(seconds)}; {folds} folds to come, about "
                 f"{duration(folds * seconds)}"
             )
-            held = cross_validate(make, x, y, folds, options["random_state"] or 0, on_fold)
+            seed = options["random_state"] or 0
+            held = cross_validate(make, x, y, folds, seed, on_fold, per_row=per_row)
         scores = {name: float(np.mean(values)) for name, values in held.scores().items()}
         result = getattr(model, "result_", None)
         out.append(
             {
                 "method": method,
                 **scores,
+                "noise": model.noise_used_,
                 "log_evidence": model.log_evidence_,
                 "verified": None if result is None else result.verified,
                 "n_parameters": model.n_parameters_,
@@ -259,6 +311,7 @@ def compare_methods(
                 "seconds": seconds,
                 "scores_per_target": held.scores(),
                 "log_density": held.log_density.mean(axis=1),
+                "weights": held.weights,
                 "warnings": for_users(caught),
             }
         )
@@ -280,18 +333,27 @@ def _targets(y: np.ndarray) -> np.ndarray:
     return y[:, 0] if y.shape[1] == 1 else y
 
 
-def _score(y: np.ndarray, predictive: Predictive) -> dict[str, np.ndarray]:
+def noise_std(model: SparseBNNRegressor, x: Any, per_row: PerRow) -> np.ndarray:
+    """Standard deviation of the noise of every row, shape (n_rows, n_outputs)."""
+    known = per_row.noise_std
+    return model.noise_std_at(x).reshape(len(x), -1) if known is None else known
+
+
+def _score(y: np.ndarray, predictive: Predictive, noise: np.ndarray) -> dict[str, np.ndarray]:
     """The arrays of `HeldOut`, each of the shape of y, (n_rows, n_outputs)."""
     observed, tail = y.reshape(predictive.shape), 0.5 * (1 - LEVEL)
     lower, upper = predictive.quantiles((tail, 1 - tail))
+    std = predictive.std().reshape(y.shape)
     arrays = {
         "y": observed,
         "mean": predictive.mean(),
-        "std": predictive.std(),
+        "std": std,
         "lower": lower,
         "upper": upper,
         "pit": predictive.cdf(observed),
         "log_density": predictive.log_density(observed),
         "crps": predictive.crps(observed),
+        "noise_std": noise,
+        "function_std": np.sqrt(np.maximum(std**2 - noise**2, 0.0)),
     }
     return {name: values.reshape(y.shape) for name, values in arrays.items()}

@@ -1,4 +1,4 @@
-"""The verdict on a fit, in sentences: accuracy, calibration, pruning, inputs, verification."""
+"""The verdict on a fit, in sentences: accuracy, calibration, noise, pruning, verification."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from sbnn._core.text import (
     log_evidence,
     number,
     percent,
+    plural,
     rounded,
     with_error,
 )
+from sbnn.regressor.noise import WORDS, NoiseChosen
 from sbnn.reports.cautions import noise_text
+from sbnn.reports.noise import is_noise_known, noise_levels, varies
 from sbnn.reports.validation import standard_errors
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ class Sentence:
 
 
 def verdict(fitted: Fit) -> list[Sentence]:
-    """Judge a fit in words: accuracy, calibration, pruning, inputs, verification.
+    """Judge a fit in words: accuracy, calibration, noise, pruning, inputs, verification.
 
     Parameters
     ----------
@@ -48,7 +51,9 @@ def verdict(fitted: Fit) -> list[Sentence]:
     list of Sentence
     """
     out = [_goodness(fitted, k) for k in range(len(fitted.targets))]
-    out += [_sureness(fitted, k) for k in range(len(fitted.targets))]
+    levels = noise_levels(fitted)
+    out += [_sureness(fitted, k, levels[:, k]) for k in range(len(fitted.targets))]
+    out += [_noise(fitted), *_outliers(fitted)]
     out += [_sparsity(fitted), *_inputs(fitted), _verified(fitted)]
     return out
 
@@ -60,17 +65,32 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
         return Sentence("plain", f"“{name}” is constant; there is nothing to explain.")
     shown = with_error(rmse, standard_errors(fitted.held_out)["rmse"][k])
     error = f"its typical error is {shown}, where “{name}” itself "
-    error += f"varies by {number(float(fitted.held_out.y[:, k].std()))}"
+    error += (
+        f"varies by {number(float(fitted.held_out.y[:, k].std()))}.{_without_outliers(fitted, k)}"
+    )
     if r2 < 0.05:
         how = "worse" if r2 < -0.1 else "hardly better"
         return Sentence("bad", f"In rows it did not see, the model predicts “{name}” {how} than "
-                        f"the mean does: {error}.")  # fmt: skip
+                        f"the mean does: {error}")  # fmt: skip
     degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
     return Sentence(
         "good" if r2 > 0.7 else "plain",
         f"The model explains {degree} of “{name}” in rows it did not see ({explained(r2)} of the "
-        f"variance): {error}.",
+        f"variance): {error}",
     )
+
+
+def _without_outliers(fitted: Fit, k: int) -> str:
+    """A sentence on the accuracy without the outliers, which may dominate the scores."""
+    held, name = fitted.held_out, fitted.targets[k]
+    far = [row["line"] for row in fitted.record.outliers if row["target"] == name]
+    rest = ~np.isin(fitted.data.index[held.rows], far)
+    if rest.all() or np.ptp(held.y[rest, k]) == 0:
+        return ""
+    square = ((held.y[rest, k] - held.mean[rest, k]) ** 2).mean()
+    r2 = explained(1.0 - float(square / held.y[rest, k].var()))
+    rows = "the row that does" if len(rest) - rest.sum() == 1 else "the rows that do"
+    return f" Without {rows} not fit the rest: {r2} and {number(float(np.sqrt(square)), 2)}."
 
 
 def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
@@ -81,23 +101,79 @@ def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _sureness(fitted: Fit, k: int) -> Sentence:
+def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
     share, n = fitted.scores["coverage_95"][k], len(fitted.held_out.rows)
-    low, high = coverage_range(n)
+    least, most = coverage_range(n)
     noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
     own = float(own_uncertainty(fitted)[k])
     start = f"95 % intervals for “{fitted.targets[k]}” cover {percent(share, n)} of {n:,} such rows"
-    known = "given as" if fitted.model.noise_std is not None else "estimated as"
+    known = "given as" if is_noise_known(fitted) else "estimated as"
+    size = f"{noise_text(fitted, noise)} (standard deviation)"
+    if varies(levels):
+        low, high = (noise_text(fitted, float(q)) for q in np.quantile(levels, [0.1, 0.9]))
+        size = f"{low} to {high} (standard deviation; middle 80 % of the rows)"
     end = (
-        f" They include the noise, {known} {noise_text(fitted, noise)} (standard deviation), and "
-        f"the model's own uncertainty, {number(own, 2)} for a typical row."
+        f" They include the noise, {known} {size}, and the model's own uncertainty, "
+        f"{number(own, 2)} for a typical row."
     )
-    if share < low:
+    if share < least:
         return Sentence("bad", f"{start}, too few: the model is overconfident.{end}")
-    if share > high:
+    if share > most:
         return Sentence("plain", f"{start}: the intervals are wider than necessary.{end}")
-    allowed = f"{100 * low:.0f} to {100 * high:.0f} %"
+    allowed = f"{100 * least:.0f} to {100 * most:.0f} %"
     return Sentence("good", f"{start}, within what chance allows ({allowed}).{end}")
+
+
+# What each kind of noise says about the data.
+PROPERTIES = {
+    "student_t": "has heavy tails",
+    "varying": "varies with the inputs",
+    "varying_student_t": "varies with the inputs and has heavy tails",
+}
+
+
+def _noise(fitted: Fit) -> Sentence:
+    record = fitted.record
+    if record.noise_columns:
+        columns = listed([f"“{name}”" for name in dict.fromkeys(record.noise_columns)])
+        return Sentence("plain", f"The noise is known: the standard errors in {columns}.")
+    if is_noise_known(fitted):
+        return Sentence("plain", "The noise is known: Gaussian, with the given standard deviation.")
+    kind = WORDS.get(record.noise, record.noise)
+    if not isinstance(fitted.model.noise_reason_, NoiseChosen):
+        return Sentence("plain", f"The noise model is {kind}, as requested; it was not compared "
+                        "with others.")  # fmt: skip
+    if record.noise_gain is None or record.noise not in PROPERTIES:
+        return Sentence("plain", "Constant Gaussian noise suffices: no other kind of noise has "
+                        "clearly more evidence.")  # fmt: skip
+    weights = fitted.per_row.weights
+    per_row = record.noise_gain / (len(fitted.data) if weights is None else weights.sum())
+    return Sentence(
+        "plain",
+        f"The noise {PROPERTIES[record.noise]}: with {kind} the data are more probable than with "
+        f"constant Gaussian noise, by {number(record.noise_gain)} nat in log evidence, or "
+        f"{number(per_row, 2)} nat per row (a factor of {number(float(np.exp(per_row)), 3)}).",
+    )
+
+
+def _outliers(fitted: Fit, n_shown: int = 6) -> list[Sentence]:
+    found = fitted.record.outliers
+    if not found:
+        return []
+    lines = list(dict.fromkeys(row["line"] for row in found))
+    farthest = sorted(lines[:n_shown])
+    more = [f"{len(lines) - n_shown} more"] if len(lines) > n_shown else []
+    shown = listed([*map(str, farthest), *more])
+    verb = "does" if len(lines) == 1 else "do"
+    low, high = (number(row["scales"], 2) for row in (found[-1], found[0]))
+    distance = low if low == high else f"{low} to {high}"
+    text = f"{plural(len(lines), 'row')} {verb} not fit the rest: line{'s' * (len(lines) > 1)} "
+    text += f"{shown}, {distance} noise scales from the prediction. "
+    if fitted.record.noise.endswith("student_t"):
+        text += "With Student-t noise, such rows have little influence on the fit."
+    else:
+        text += "Check for errors: such rows can distort the fit."
+    return [Sentence("bad", text)]
 
 
 def _sparsity(fitted: Fit) -> Sentence:

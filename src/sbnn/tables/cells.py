@@ -29,6 +29,7 @@ def as_numbers(
     separator: str,
     targets: Collection[str],
     chosen: bool,
+    others: Collection[str] = (),
 ) -> tuple[dict[str, np.ndarray], bool]:
     """Columns of text as numbers, and whether they have decimal commas.
 
@@ -44,6 +45,8 @@ def as_numbers(
     targets : collection of str
     chosen : bool
         Whether the user named the features; if not, errors suggest excluding a column.
+    others : collection of str
+        Columns that are neither features nor targets.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def as_numbers(
     else:  # the usual case: all numbers, no comma anywhere
         return values, False
     comma = decimal_comma(text.values(), separator)
-    inputs = {name: cells for name, cells in text.items() if name not in targets}
+    inputs = {n: cells for n, cells in text.items() if n not in targets and n not in others}
     if not chosen:
         check_text(path, inputs)
     check_targets(path, {name: text[name] for name in text if name in targets})

@@ -49,12 +49,16 @@ def select(
     targets: Sequence[str],
     features: Sequence[str] | None,
     exclude: Sequence[str],
+    others: Sequence[str] = (),
 ) -> list[str]:
-    """The features requested, or all columns except the targets; without those excluded."""
+    """The features requested, or all columns except targets and `others`; not those excluded.
+
+    `others` hold standard errors or weights of the rows.
+    """
     known = set(header)
     chosen = None if features is None else _split("--features", features, known)
     excluded = set(_split("--exclude", exclude, known))
-    asked = dict.fromkeys([*targets, *(chosen or ()), *sorted(excluded)])
+    asked = dict.fromkeys([*targets, *others, *(chosen or ()), *sorted(excluded)])
     unknown = [name for name in asked if name not in known]
     if unknown:
         name = unknown[0]
@@ -63,14 +67,18 @@ def select(
         raise TableError(f"{path} has no {hint if not several else f'column {name!r}' + hint}")
     if len(set(targets)) < len(targets) or len(set(chosen or ())) < len(chosen or ()):
         raise TableError("A column was given twice; name each target and feature once.")
-    for name in targets:
+    for name in dict.fromkeys([*targets, *others]):
+        role = "a target" if name in targets else "a column of errors or weights"
+        if name in targets and name in others:
+            raise TableError(f"Column {name!r} cannot hold both {role} and errors or weights.")
         if name in (chosen or ()):
-            raise TableError(f"Column {name!r} cannot be both a target and a feature.")
+            raise TableError(f"Column {name!r} cannot be both {role} and a feature.")
         if name in excluded:
-            raise TableError(f"Column {name!r} cannot be both a target and excluded.")
+            raise TableError(f"Column {name!r} cannot be both {role} and excluded.")
+    used = {*targets, *others}
     if chosen is None:
-        chosen = [name for name in header if name not in {*targets, *excluded}]
-    wanted = [name for name in header if name not in targets] if features is None else chosen
+        chosen = [name for name in header if name not in used | excluded]
+    wanted = [name for name in header if name not in used] if features is None else chosen
     chosen = [name for name in chosen if name not in excluded]
     if not chosen and wanted:
         raise TableError(

@@ -50,6 +50,8 @@ def read(
     targets: Sequence[str],
     features: Sequence[str] | None,
     exclude: Sequence[str],
+    others: Sequence[str] = (),
+    if_present: bool = False,
 ) -> ParquetTable:
     """Read features and targets as numbers; `sbnn.tables.reader.read` describes the arguments."""
     found = load(path, data)
@@ -61,16 +63,18 @@ def read(
         raise TableError(f"{path} has no columns.")
     found.columns = pd.Index(header)
     check_header(path, header, numeric_names=True)
+    others = [name for name in others if name in header or not if_present]
     if features is None:
-        exclude = [*exclude, *(name for name in index if name not in targets)]
-    inputs = select(path, header, targets, features, exclude)
+        used = {*targets, *others}
+        exclude = [*exclude, *(name for name in index if name not in used)]
+    inputs = select(path, header, targets, features, exclude, others)
     if features is None:
         inputs, _ = without_unnamed(path, header, inputs)
     # As in a CSV file, the first row of data is on line 2.
     found.index = pd.RangeIndex(2, len(found) + 2, name="line")
-    chosen = [*inputs, *targets]
+    chosen = [*inputs, *targets, *others]
     numbers = pd.DataFrame(
-        _numbers(path, found, chosen, asked=targets if features is None else chosen),
+        _numbers(path, found, chosen, asked=chosen if features else [*targets, *others]),
         index=found.index,
         columns=chosen,
     )

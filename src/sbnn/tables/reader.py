@@ -23,7 +23,7 @@ MIN_ROWS = 5
 class Table(NamedTuple):
     """What was read. The index of both frames is the line of the file, which starts at 1."""
 
-    numbers: pd.DataFrame  # features, then targets
+    numbers: pd.DataFrame  # features, then targets, then others
     whole: pd.DataFrame | None  # all columns as in the file, header too; strings if it is text
     separator: str
     decimal_comma: bool
@@ -38,6 +38,8 @@ def read(
     min_rows: int = MIN_ROWS,
     whole: bool = False,
     encoding: str | None = None,
+    others: Sequence[str] = (),
+    if_present: bool = False,
 ) -> Table:
     """Read features and targets as numbers; other columns may hold anything.
 
@@ -57,6 +59,10 @@ def read(
         Whether to return all columns unchanged as well.
     encoding : str, optional
         Of the text; UTF-8 if None.
+    others : sequence of str
+        Further columns of numbers, which are not features: standard errors or weights of the rows.
+    if_present : bool
+        Whether `others` that the file does not have are left out; otherwise they are an error.
 
     Returns
     -------
@@ -80,13 +86,14 @@ def read(
     """
     from sbnn.tables import parquet
 
-    path = Path(path)
+    path, others = Path(path), list(dict.fromkeys(others))
     data = _bytes(path)
     if parquet.is_parquet(path, data):
-        found = parquet.read(path, data, targets, features, exclude)
+        found = parquet.read(path, data, targets, features, exclude, others, if_present)
         table = Table(found.numbers, found.whole if whole else None, ",", False, found.notes)
     else:
-        table = _read_text(path, decode(path, data, encoding), targets, features, exclude, whole)
+        text = decode(path, data, encoding)
+        table = _read_text(path, text, targets, features, exclude, whole, others, if_present)
     n = len(table.numbers)
     if n < min_rows:
         needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
@@ -143,20 +150,23 @@ def _read_text(
     features: Sequence[str] | None,
     exclude: Sequence[str],
     whole: bool,
+    others: Sequence[str],
+    if_present: bool,
 ) -> Table:
     import pandas as pd
 
     header = read_header(path, text)
-    inputs = select(path, header.names, targets, features, exclude)
+    others = [name for name in others if name in header.names or not if_present]
+    inputs = select(path, header.names, targets, features, exclude, others)
     lines, cells = read_rows(path, header)
     notes = []
     if features is None:
         inputs, note = without_unnamed(path, header.names, inputs, cells[0].tolist())
         notes += [note] if note else []
     place = {name: k for k, name in enumerate(header.names)}
-    chosen = {name: cells[place[name]].to_numpy() for name in [*inputs, *targets]}
+    chosen = {name: cells[place[name]].to_numpy() for name in [*inputs, *targets, *others]}
     values, comma = as_numbers(
-        path, chosen, lines, header.separator, set(targets), chosen=features is not None
+        path, chosen, lines, header.separator, set(targets), features is not None, others
     )
     if comma:
         notes.append(f"{path}: reading numbers with decimal commas (1,5 is one and a half).")

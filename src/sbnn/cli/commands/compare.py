@@ -9,6 +9,7 @@ import typer
 
 from sbnn.cli import options as opt
 from sbnn.cli.progress import show_progress
+from sbnn.cli.row_columns import check_errors, check_noise_columns, use_weights
 from sbnn.cli.terminal import echo, error_handling, print_json
 
 
@@ -27,7 +28,10 @@ def compare(
             "do not sample.",
         ),
     ] = None,
+    noise: opt.Noise = "auto",
     noise_std: opt.NoiseStd = None,
+    noise_column: opt.NoiseColumn = None,
+    weight_column: opt.WeightColumn = None,
     folds: Annotated[
         int,
         typer.Option(
@@ -55,25 +59,31 @@ def compare(
         if out is not None:
             output_paths.check_folder(out, force, output_paths.COMPARISON_FILES)
         targets = opt.target_columns(data, target, encoding)
-        options = opt.estimator_options(hidden, "auto", noise_std, seed, len(targets))
-        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        options = opt.estimator_options(hidden, "auto", noise_std, seed, len(targets), noise)
+        errors = check_noise_columns(noise_column, len(targets), options["noise"], noise_std)
+        others = [*errors, *([] if weight_column is None else [weight_column])]
+        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding, others)
         opt.check_noise_std(options["noise_std"], frame, targets)
+        check_errors(data, frame, targets, errors)
+        requested = None if method is None else list(map(opt.normalise_method, method))
+        frame = use_weights(data, frame, weight_column, requested or ())
         opt.check_folds(folds, len(frame), data)
 
         from sbnn.cli import comparison_table as comparison
         from sbnn.regressor.options import infeasible
         from sbnn.reports import validation
+        from sbnn.reports.fit import per_row
 
         reasons = infeasible(options["hidden_layer_sizes"], len(inputs), len(targets))
-        requested = None if method is None else list(map(opt.normalise_method, method))
         chosen, skipped = comparison.choose(requested, reasons, folds)
         y = frame[targets].to_numpy()
         with show_progress(quiet=as_json) as progress:
             if warning := comparison.cost(chosen, folds):
                 progress.step(warning)
             records = validation.compare_methods(
-                chosen, options, frame[inputs], y, folds, progress.step, progress.on_fold, progress
-            )
+                chosen, options, frame[inputs], y, folds, progress.step, progress.on_fold,
+                progress, per_row(frame, errors, weight_column),
+            )  # fmt: skip
         summary = comparison.summary(
             records, skipped, data, targets, inputs, options, folds, len(y)
         )

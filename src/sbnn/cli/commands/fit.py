@@ -11,6 +11,7 @@ import typer
 from sbnn._core.text import duration, plural
 from sbnn.cli import options as opt
 from sbnn.cli.progress import Progress, show_progress
+from sbnn.cli.row_columns import check_errors, check_noise_columns, use_weights
 from sbnn.cli.terminal import command_line, echo, error_handling, note, print_json, warn
 from sbnn.methods.registry import AUTO, METHODS
 
@@ -45,7 +46,10 @@ def fit(
     encoding: opt.Encoding = None,
     hidden: opt.Hidden = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="One of the methods above.")] = "auto",
+    noise: opt.Noise = "auto",
     noise_std: opt.NoiseStd = None,
+    noise_column: opt.NoiseColumn = None,
+    weight_column: opt.WeightColumn = None,
     seed: opt.Seed = 0,
     out: Annotated[
         Path | None,
@@ -64,13 +68,17 @@ def fit(
         folder = out or Path(f"{data.stem}-fit")
         output_paths.check_folder(folder, force, output_paths.FIT_FILES)
         targets = opt.target_columns(data, target, encoding)
-        options = opt.estimator_options(hidden, method, noise_std, seed, len(targets))
-        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding)
+        options = opt.estimator_options(hidden, method, noise_std, seed, len(targets), noise)
+        errors = check_noise_columns(noise_column, len(targets), options["noise"], noise_std)
+        others = [*errors, *([] if weight_column is None else [weight_column])]
+        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding, others)
         opt.check_noise_std(options["noise_std"], frame, targets)
+        check_errors(data, frame, targets, errors)
+        frame = use_weights(data, frame, weight_column, [options["method"]])
         load_libraries()
         _warn_if_slow(options, len(inputs), len(targets))
         with show_progress(quiet=as_json) as progress:
-            fitted = _fit(frame, inputs, targets, options, data, progress)
+            fitted = _fit(frame, inputs, targets, options, data, progress, errors, weight_column)
             _write(fitted, folder, output_paths.FIT_FILES if force else frozenset())
         if as_json:
             print_json({"out": str(folder), **fitted.record.as_json()})
@@ -98,6 +106,8 @@ def _fit(
     options: dict[str, Any],
     data: Path,
     progress: Progress,
+    errors: list[str],
+    weight_column: str | None,
 ) -> Fit:
     """Fit a model and show the progress."""
     from sbnn._core.memory import naming_lack_of_memory
@@ -112,7 +122,7 @@ def _fit(
     with naming_lack_of_memory("fitting the model"):
         fitted = fits.fit(
             frame, inputs, targets, options, data, command_line(),
-            progress.step, progress.on_fold, progress,
+            progress.step, progress.on_fold, progress, errors, weight_column,
         )  # fmt: skip
     progress.step("writing the report")
     return fitted

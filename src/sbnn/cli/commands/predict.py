@@ -9,15 +9,18 @@ import typer
 
 from sbnn._core.text import plural
 from sbnn.cli import options as opt
+from sbnn.cli.row_columns import check_positive
 from sbnn.cli.streams import write_utf8
 from sbnn.cli.terminal import echo, error_handling, print_json, warn
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
+    from sbnn.reports.fit import Record
     from sbnn.tables.reader import Table
 
-Predictions = dict[str, dict[str, list[float]]]  # by target, then mean, std, lower, upper
+Predictions = dict[str, dict[str, list[float]]]  # by target, then mean, std, …
 
 
 def predict(
@@ -39,9 +42,12 @@ def predict(
 
     All columns of DATA.csv are kept unchanged, with its separator and decimal sign; the encoding
     is UTF-8. For a target y, the new columns are y_mean, y_std, y_lower and y_upper; the interval
-    contains a new observation, noise included, with probability 95 %. The last column,
-    extrapolates, names the inputs outside the range seen in the fit. Predictions are rounded to a
-    thousandth of their standard deviation; --json has all digits.
+    contains a new observation, noise included, with probability 95 %. y_noise_std and
+    y_function_std are the two parts of y_std, the noise and the uncertainty of the function: the
+    square of y_std is the sum of their squares. The last column, extrapolates, names the inputs
+    outside the range seen in the fit. Predictions are rounded to a thousandth of their standard
+    deviation; --json has all digits. If the fit used --noise-column and DATA.csv has that column,
+    the standard errors in it are used.
     """
     with error_handling(debug):
         from sbnn.reports import fit_folder, predictions
@@ -51,12 +57,17 @@ def predict(
         if out is not None:
             check_file(out, force)
         record = fit_folder.read_record(model)
-        table = tables.read(data, (), record.features, min_rows=1, whole=True, encoding=encoding)
+        table = tables.read(
+            data, (), record.features, min_rows=1, whole=True, encoding=encoding,
+            others=record.noise_columns, if_present=True,
+        )  # fmt: skip
         for line in table.notes:
             warn(line)
         n = len(table.numbers)
-        predicted = _predict(model, table, record.targets)
-        outside = fit_folder.extrapolations(model, table.numbers, record.data.rows)
+        errors = _errors(data, table.numbers, record)
+        inputs = table.numbers[record.features]
+        predicted = _predict(model, inputs, record.targets, errors)
+        outside = fit_folder.extrapolations(model, inputs, record.data.rows)
         for name, rows in outside.items():
             warn(
                 f"{rows.sum():,} of {n:,} rows are outside the range of {name!r} in the fit; there "
@@ -78,15 +89,43 @@ def predict(
             echo(f"{plural(n, 'row')} predicted: {out}")
 
 
-def _predict(model: Path, table: Table, targets: list[str]) -> Predictions:
-    from sbnn.reports.fit_folder import read_model
+def _errors(data: Path, numbers: pd.DataFrame, record: Record) -> np.ndarray | None:
+    """Known standard errors of the new rows, or None; warn if those of the fit are used."""
+    columns = record.noise_columns
+    missing = [name for name in columns if name not in numbers]
+    if missing:
+        warn(
+            f"{data} has no column {missing[0]!r} with standard errors; intervals are for rows "
+            "with the root mean square of the errors in the fit."
+        )
+    if missing or not columns:
+        return None
+    check_positive(data, numbers, columns)
+    return numbers[columns].to_numpy()
 
-    n = len(table.numbers)
-    fitted = read_model(model)
-    mean, std, interval = fitted.predict(table.numbers, return_std=True, return_interval=0.95)
-    interval = interval.reshape(n, -1, 2)
-    columns = (mean.reshape(n, -1), std.reshape(n, -1), interval[..., 0], interval[..., 1])
-    parts = dict(zip(("mean", "std", "lower", "upper"), columns))
+
+def _predict(
+    model: Path, inputs: pd.DataFrame, targets: list[str], errors: np.ndarray | None
+) -> Predictions:
+    import numpy as np
+
+    from sbnn.reports.fit_folder import read_model
+    from sbnn.reports.validation import PerRow, noise_std
+
+    n, fitted, known = len(inputs), read_model(model), PerRow(errors)
+    mean, std, interval = fitted.predict(
+        inputs, return_std=True, return_interval=0.95, **known.to_predict()
+    )
+    interval, std = interval.reshape(n, -1, 2), std.reshape(n, -1)
+    noise = noise_std(fitted, inputs, known)
+    parts = {
+        "mean": mean.reshape(n, -1),
+        "std": std,
+        "lower": interval[..., 0],
+        "upper": interval[..., 1],
+        "noise_std": noise,
+        "function_std": np.sqrt(np.maximum(std**2 - noise**2, 0.0)),
+    }
     return {
         name: {part: values[:, k].tolist() for part, values in parts.items()}
         for k, name in enumerate(targets)
