@@ -105,8 +105,7 @@ def mixture_weights(
 
     Evidence alone selects one optimum, and its Gauss–Newton value is too rough for that; its root
     of order √n drops only optima that are clearly worse. Stacking alone overfits the leave-one-out
-    densities of small tables; the mean of both raises the
-    predictive density on most.
+    densities of small tables. The mean of both scores better than either on most tables.
 
     Parameters
     ----------
