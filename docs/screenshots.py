@@ -34,6 +34,7 @@ for (const e of Array.from(main.children)) {
   if (!keep) e.remove();
 }
 document.querySelector("nav").remove();
+document.body.style.width = "%dpx";
 head.style.marginTop = "0";
 for (const e of document.querySelectorAll(".tall")) e.style.maxHeight = "16rem";
 document.title = String(Math.ceil(main.getBoundingClientRect().height));
@@ -41,7 +42,7 @@ document.title = String(Math.ceil(main.getBoundingClientRect().height));
 
 
 def shoot(report: Path, section: str, folder: Path) -> None:
-    script = ONLY % section
+    script = ONLY % (section, WIDTH)
     height = int(browser.visit(report, script).title)
     page = folder / "page.html"
     text = report.read_text(encoding="utf-8")
