@@ -89,7 +89,7 @@ def test_negative_zero_is_zero():
         (np.r_[np.ones(39), np.nan], "row 39 .counted from 0. has nan"),
         (np.r_[np.ones(39), np.inf], "row 39 .counted from 0. has inf"),
         (np.ones(39), r"one number per row, 40 in all; got shape \(39,\)"),
-        (np.zeros(40), "positive for at least two rows; 0 of 40 are"),
+        (np.zeros(40), "above zero for at least two rows; it is zero for 40 of 40 weights"),
         (["a"] * 40, "must hold numbers"),
     ],
 )

@@ -102,7 +102,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         )
     if (weights > 0).sum() < 2:
         raise ValueError(
-            "`sample_weight` must be positive for at least two rows; "
-            f"{int((weights > 0).sum())} of {n_rows} are."
+            "`sample_weight` must be above zero for at least two rows; it is zero for "
+            f"{int((weights == 0).sum())} of {n_rows} weights."
         )
     return weights

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
+from sbnn.likelihoods.gaussian import spread_of
 
 # Iterations before α and the noise are updated if there are fewer observations than weights.
 # Without it, the first updates would treat the whole signal as noise (30 rows, 56 weights: log
@@ -35,12 +35,14 @@ TRIAL = 30
 TIE = 3.0  # nats, a Bayes factor of 20: less is not strong evidence for larger networks
 # Every unit is tried if at most this many weights are kept: each trial is run to convergence.
 FEW_WEIGHTS = 60
-# If there is a choice of noise models, the starts take two paths through the dense stage. With
-# constant Gaussian noise the mean learns all it can, but outliers ruin it; with the flexible model
-# they do not, but an early noise level may explain what the mean has yet to learn. The best start
-# of each path then tries every kind of noise for `SETTLE` dense iterations and `NOISE_TRIAL`
-# iterations of pruning.
+# If there is a choice of noise models, the starts begin with constant Gaussian noise, with which the
+# mean learns all it can; but outliers ruin it. A further share of `EXTRA` begins with the flexible
+# model, whose early noise level may explain what the mean has yet to learn, but which tolerates
+# outliers. The best start of each path then tries every kind of noise for `SETTLE` dense iterations
+# and `NOISE_TRIAL` iterations of pruning.
 PATHS = (Gaussian(), VaryingStudentT())
+EXTRA = 0.25
+INTERPOLATED = 1e-4  # σ relative to the spread of y below which it is no noise
 SETTLE, NOISE_TRIAL = 5, 20
 
 
@@ -157,10 +159,13 @@ def fit(
         for m, model in enumerate(family):
             share, rest = divmod(options.n_starts, len(family))
             generators = rng.spawn(max(1, share + (m < rest)))
-            kinds = [model]
+            kinds: Sequence[Model] = [model] * len(generators)
             if noises is not None:
-                kinds = [_network(model).with_likelihood(path) for path in PATHS]
-            pairs = zip(itertools.cycle(kinds), generators)
+                flexible = max(1, round(EXTRA * len(kinds)))
+                simple, other = (_network(model).with_likelihood(path) for path in PATHS)
+                kinds = [simple] * len(kinds) + [other] * flexible
+                generators += rng.spawn(flexible)
+            pairs = zip(kinds, generators)
             starts += [Start(number, kind, initial(kind, own), own) for kind, own in pairs]
     starts = [s for s in starts if is_possible(s.model, s.optimum)]
     require_starts(starts)
@@ -214,19 +219,30 @@ def _network(model: Model) -> NetworkModel:
 def _choose_noise(
     starts: list[Start], options: Options, noises: Mapping[str, Likelihood]
 ) -> tuple[list[Start], tuple[NoiseTrial, ...]]:
-    """The starts with the first kind of noise within `TIE` of the best evidence."""
-    leaders = []
-    for kind in PATHS:
-        mine = [s for s in starts if s.model.likelihood == kind]
-        leaders += sorted(mine, key=lambda start: -start.optimum.log_evidence)[:1]
+    """The starts with the first kind of noise within `TIE` of the best evidence.
+
+    If the mean interpolates the data, there is no noise to model, and it stays constant.
+    """
+    starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
+    paths = [[s for s in starts if s.model.likelihood == kind] for kind in PATHS]
+    leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
+    if paths[0] and _interpolates(leaders[0]):
+        return paths[0], ()
     pairs = [_changed(s, kind) for kind in noises.values() for s in leaders]
     tried = _map(lambda s: s.at(_noise_trial(s, options)), pairs, options.n_threads)
     reached = np.array([start.optimum.log_evidence for start in tried])
-    best = reached.reshape(len(noises), -1).max(axis=1)
+    best = np.nan_to_num(reached, nan=-np.inf).reshape(len(noises), -1).max(axis=1)
     chosen = list(noises.values())[int(np.argmax(best >= best.max() - TIE))]
     starts = [_changed(s, chosen) for s in starts]
     starts = _map(lambda s: s.at(_dense(s, SETTLE, options)), starts, options.n_threads)
+    starts = _best(starts, 1.0 / (1.0 + EXTRA))
     return starts, tuple(NoiseTrial(*pair) for pair in zip(noises, best.tolist()))
+
+
+def _interpolates(start: Start) -> bool:
+    """Whether constant noise has become negligible for some target."""
+    spread = np.array([spread_of(y) for y in _network(start.model).y_t])
+    return bool((start.optimum.noise[:, 0] < np.log(INTERPOLATED * spread)).any())
 
 
 def _changed(start: Start, kind: Likelihood) -> Start:
