@@ -100,7 +100,7 @@ def bands(results: Path) -> str:
 
 def glossary(_: Path) -> str:
     """The glossary of the report."""
-    from sbnn.reports.glossary import GLOSSARY
+    from sbnn.reports.page import GLOSSARY
 
     rows = [f"| {word} | {meaning} |" for word, meaning in GLOSSARY.items()]
     return "\n".join(["| term | meaning |", "|---|---|", *rows])

@@ -25,7 +25,7 @@ from sbnn.reports import figures, fit_folder, network_graph, page, score_tables,
 from sbnn.reports import fit as fits
 from sbnn.reports.cautions import cautions
 from sbnn.reports.fit import Run, dumps, fit, judged
-from sbnn.reports.glossary import GLOSSARY
+from sbnn.reports.page import GLOSSARY
 
 EVIL = "<script>alert(1)</script>"
 DOLLAR = "$x^{"

@@ -152,7 +152,7 @@ def _noise(fitted: Fit) -> Sentence:
         "plain",
         f"The noise {PROPERTIES[record.noise]}: with {kind} the data are more probable than with "
         f"constant Gaussian noise, by {number(record.noise_gain)} nat in log evidence, or "
-        f"{number(per_row, 2)} nat per row (a factor of {number(float(np.exp(per_row)), 3)}).",
+        f"{number(per_row, 2)} nat per row.",
     )
 
 

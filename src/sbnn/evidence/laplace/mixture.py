@@ -105,14 +105,13 @@ def mixture_weights(
 
     Evidence alone selects one optimum, and its Gauss–Newton value is too rough for that; its root
     of order √n drops only optima that are clearly worse. Stacking alone overfits the leave-one-out
-    densities of small tables (yacht: RMSE up from 0.22 to 0.38); a little of it raises the
-    predictive density everywhere.
+    densities of small tables. The mean of both scores better than either on most tables.
 
     Parameters
     ----------
     kind : {"equal", "evidence", "flat", "stacking", "mixed"}
         "flat" is evidence^(1/√n); "stacking" maximises the leave-one-out predictive density by EM;
-        "mixed" is 20 % stacking and 80 % flat.
+        "mixed" is the mean of these two.
     log_evidences : array, shape (K,)
     loo : array, shape (K, n), optional
         Leave-one-out log densities, needed for the last three.
@@ -147,7 +146,7 @@ def mixture_weights(
     for _ in range(100):
         each = special.softmax(np.log(weights + 1e-300)[:, None] + loo, axis=0)
         weights = each @ share / share.sum()
-    return weights if kind == "stacking" else 0.8 * flat + 0.2 * weights
+    return weights if kind == "stacking" else 0.5 * (flat + weights)
 
 
 class OutputComponents(NamedTuple):
