@@ -13,9 +13,11 @@ import platformdirs
 import pytest
 
 from sbnn import SparseBNNRegressor
+from sbnn._core.digests import file_digest, seal_mapping
 from sbnn.cli import environment as settings
 from sbnn.cli.environment import use_cache, use_cores
-from sbnn.reports.fit import FORMAT
+from sbnn.reports.fit import Record, Source, dumps
+from sbnn.reports.fit_folder import DIGESTS
 from sbnn.reports.output_paths import FIT, MODEL
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
@@ -101,9 +103,9 @@ def sampled(tmp_path):
     y = np.tanh(frame["x"]) + 0.1 * rng.normal(size=12)
     model = SparseBNNRegressor((1,), method="standard", noise_std=1.0, random_state=0)
     model.fit(frame, y).save(tmp_path / MODEL)
-    record = {"format": FORMAT, "features": ["x"], "targets": ["y"], "validation": {}}
-    record |= {"data": {"rows": 12}, "scores": {}, "options": {}, "run": {}}
-    (tmp_path / FIT).write_text(json.dumps(record))
+    record = Record(Source(12), ["x"], ["y"], {}, "", {"y": {}}).as_json()
+    record |= {DIGESTS: {MODEL: file_digest(tmp_path / MODEL)}}
+    (tmp_path / FIT).write_text(dumps(seal_mapping(json.loads(dumps(record)))))
     frame.to_csv(tmp_path / "rows.csv", index=False)
     return tmp_path
 

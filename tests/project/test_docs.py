@@ -55,6 +55,7 @@ def test_simulator_guide_recovers_the_true_parameters(tmp_path: Path) -> None:
     "name",
     [
         "how-to/own_model.md",
+        "how-to/noise.md",
         "how-to/checkpoints.md",
         "how-to/add_likelihood.md",
         "how-to/add_move.md",

@@ -96,7 +96,7 @@ def coverage(fitted: Fit) -> list[Shown]:
         text = (
             "Share of unseen rows inside their 95 % interval, from the lowest to the highest fifth "
             "of the predicted value and of each important input; the numbers below are medians. "
-            "Grey: what chance allows if the intervals are right. With a probability of "
+            "Grey: what chance allows if the intervals are right: with a probability of "
             f"{100 * (1 - FALSE_ALARM):.0f} %, all {n_fifths} fifths are within it (binomial "
             f"distribution, {100 * FALSE_ALARM:.0f} % divided by {n_fifths}). Crosses: outside."
         )

@@ -165,8 +165,7 @@ def _outliers(fitted: Fit, n_shown: int = 6) -> list[Sentence]:
     more = [f"{len(lines) - n_shown} more"] if len(lines) > n_shown else []
     shown = listed([*map(str, farthest), *more])
     verb = "does" if len(lines) == 1 else "do"
-    low, high = (number(row["scales"], 2) for row in (found[-1], found[0]))
-    distance = low if low == high else f"{low} to {high}"
+    distance = ("" if len(found) == 1 else "at least ") + number(found[-1]["scales"], 2)
     text = f"{plural(len(lines), 'row')} {verb} not fit the rest: line{'s' * (len(lines) > 1)} "
     text += f"{shown}, {distance} noise scales from the prediction. "
     if fitted.record.noise.endswith("student_t"):
