@@ -36,10 +36,10 @@ TIE = 3.0  # nats, a Bayes factor of 20: less is not strong evidence for larger 
 # Every unit is tried if at most this many weights are kept: each trial is run to convergence.
 FEW_WEIGHTS = 60
 # If there is a choice of noise models, the starts begin with constant Gaussian noise, with which
-# the mean learns all it can; but outliers ruin it. A further share of `EXTRA` begins with the flexible
-# model, whose early noise level may explain what the mean has yet to learn, but which tolerates
-# outliers. The best start of each path then tries every kind of noise for `SETTLE` dense iterations
-# and `NOISE_TRIAL` iterations of pruning.
+# the mean learns all it can; but outliers ruin it. A further share of `EXTRA` begins with the
+# flexible model, whose early noise level may explain what the mean has yet to learn, but which
+# tolerates outliers. The best start of each path then tries every kind of noise for `SETTLE` dense
+# iterations and `NOISE_TRIAL` iterations of pruning.
 PATHS = (Gaussian(), VaryingStudentT())
 EXTRA = 0.25
 INTERPOLATED = 1e-4  # σ relative to the spread of y below which it is no noise
