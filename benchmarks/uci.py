@@ -20,7 +20,7 @@ import pandas as pd
 from peers import PEERS, Prediction
 
 from sbnn import SparseBNNRegressor
-from sbnn.scores import NormalMixture, coverage, interval_width, nlpd, rmse
+from sbnn.scores import NormalMixture, Predictive, coverage, interval_width, nlpd, rmse
 
 OUT = Path(__file__).parent / "results" / "uci.csv"
 DATASETS = ("yacht", "energy", "concrete", "power")
@@ -40,16 +40,16 @@ def load_split(folder: Path, split: int):
     return x[train], y[train], x[test], y[test]
 
 
-def ours(x, y, x_test, seed) -> tuple[Prediction, dict[str, float]]:
+def ours(x, y, x_test, seed) -> tuple[Predictive, dict[str, float | str]]:
     """The default configuration, the same for every data set."""
     started, cpu = time.perf_counter(), time.process_time()
     model = SparseBNNRegressor(random_state=seed).fit(x, y)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    prediction = Prediction(*model.predictive_mixture(x_test))
     small = model.compact()
     mean, std = model.predict(x_test, return_std=True)
     shift = float(np.max(np.abs(small.predict(x_test) - mean) / std))
-    return prediction, {
+    return model.predictive(x_test), {
+        "noise": model.noise_used_,
         "seconds": seconds,
         "cpu": cpu,
         "kept": model.n_parameters_kept_,
@@ -59,30 +59,35 @@ def ours(x, y, x_test, seed) -> tuple[Prediction, dict[str, float]]:
     }
 
 
-def scores(y: np.ndarray, found: Prediction) -> dict[str, float]:
-    """Scores of Gaussian mixtures whose weights may differ from point to point."""
-    w, m, s = found.weights, found.means, found.stds
-    out = {"rmse": rmse(y, (w * m).sum(axis=0))}
-    if s is not None:
-        mixture = NormalMixture(w, m, s)
-        low, high = mixture.quantiles((0.025, 0.975))
-        out["log_likelihood"] = -nlpd(y, mixture)
-        out["crps"] = float(mixture.crps(y).mean())
-        out["coverage"], out["width"] = coverage(y, low, high), interval_width(low, high)
-    return out
+def scores(y: np.ndarray, found: Predictive) -> dict[str, float]:
+    """Scores of predictive distributions."""
+    low, high = found.quantiles((0.025, 0.975))
+    return {
+        "rmse": rmse(y, found.mean()),
+        "log_likelihood": -nlpd(y, found),
+        "crps": float(found.crps(y).mean()),
+        "coverage": coverage(y, low, high),
+        "width": interval_width(low, high),
+    }
+
+
+def scores_of_peer(y: np.ndarray, found: Prediction) -> dict[str, float]:
+    """Scores of Gaussian mixtures whose weights may differ from point to point, or of means."""
+    if found.stds is None:
+        return {"rmse": rmse(y, (found.weights * found.means).sum(axis=0))}
+    return scores(y, NormalMixture(found.weights, found.means, found.stds))
 
 
 def run(method: str, folder: Path, split: int) -> dict[str, float | str]:
     x, y, x_test, y_test = load_split(folder, split)
     started, cpu = time.perf_counter(), time.process_time()
-    extra: dict[str, float] = {}
+    row = {"dataset": folder.name, "method": method, "split": split}
     if method == "sbnn":
-        found, extra = ours(x, y, x_test, split)
-    else:
-        found = PEERS[method](x, y, x_test, split)
+        predictive, extra = ours(x, y, x_test, split)
+        return {**row, "note": "", **scores(y_test, predictive), **extra}
+    found = PEERS[method](x, y, x_test, split)
     seconds = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu}
-    row = {"dataset": folder.name, "method": method, "split": split, "note": found.note}
-    return {**row, **scores(y_test, found), **seconds, **extra}
+    return {**row, "note": found.note, **scores_of_peer(y_test, found), **seconds}
 
 
 def summary(table: pd.DataFrame) -> str:
