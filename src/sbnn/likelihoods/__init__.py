@@ -37,6 +37,10 @@ NAMES: dict[str, type[Likelihood]] = {
 }
 
 
+# Kinds of noise between which "auto" chooses, from simple to flexible.
+CANDIDATES = ("constant", "student_t", "varying", "varying_student_t")
+
+
 def resolve(noise: str | Likelihood) -> Likelihood:
     """The likelihood named by `noise`, or `noise` itself if it is a likelihood.
 
@@ -63,6 +67,11 @@ def resolve(noise: str | Likelihood) -> Likelihood:
         return noise
     if noise in NAMES:
         return NAMES[noise]()
+    if noise == "auto":
+        raise ValueError(
+            "noise='auto' chooses for networks only: sbnn.network_problem and SparseBNNRegressor. "
+            f"Name one of {', '.join(map(repr, NAMES))}."
+        )
     raise ValueError(
         f"`noise` must be one of {', '.join(map(repr, NAMES))}, or an instance of "
         f"sbnn.likelihoods.Likelihood; got {noise!r}."

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.messages import Message
-from sbnn.likelihoods import NAMES, Likelihood, resolve
+from sbnn.likelihoods import CANDIDATES, NAMES, Likelihood, resolve
 from sbnn.problems.noise import check_noise_std, require_gaussian
 
 AUTO = "auto"
-# From simple to flexible; the first within a few nats of the best is chosen.
-CANDIDATES = ("constant", "student_t", "varying", "varying_student_t")
 WORDS = {
     "constant": "constant Gaussian noise",
     "student_t": "constant Student-t noise",
