@@ -10,9 +10,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._core import messages as m
+from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
 
 SLOW = m.SamplingSlow(1, 0.8)
 EXAMPLES = [
+    NoiseRequested(),
+    NoiseKnown(),
+    NoiseChosen("varying", 12.5),
     m.SamplingFinished(),
     SLOW,
     m.SamplingStopped(0.25, 200),

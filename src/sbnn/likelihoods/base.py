@@ -37,7 +37,7 @@ class Likelihood(ABC):
     --------
     >>> from sbnn.likelihoods import VaryingStudentT
     >>> VaryingStudentT().outputs, VaryingStudentT().parameters
-    (('mean', 'log_sigma'), ('log_nu_minus_1',))
+    (('mean', 'log_sigma'), ('log_nu_minus_2',))
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("mean",)
