@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +58,15 @@ def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> N
         )
     # Written to memory first: the checksum follows the content, and a full disk is Python's error,
     # not one of the HDF5 library.
-    write_bytes(path, sealed(bytes(tree.to_netcdf(engine="h5netcdf"))), replace=overwrite)
+    with _without_cluster():
+        content = bytes(tree.to_netcdf(engine="h5netcdf"))
+    write_bytes(path, sealed(content), replace=overwrite)
+
+
+def _without_cluster() -> contextlib.AbstractContextManager[Any]:
+    """Let xarray write in this process; with a Dask client it would ask the cluster for a lock."""
+    dask = sys.modules.get("dask")
+    return contextlib.nullcontext() if dask is None else dask.config.set(scheduler="synchronous")
 
 
 def read_tree(path: Path) -> tuple[xr.DataTree, dict[str, Any]]:
