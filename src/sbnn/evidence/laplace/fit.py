@@ -224,6 +224,7 @@ def _choose_noise(
     If the mean interpolates the data, there is no noise to model, and it stays constant.
     """
     starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
+    require_starts(starts)
     paths = [[s for s in starts if s.model.likelihood == kind] for kind in PATHS]
     leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
     if paths[0] and _interpolates(leaders[0]):
