@@ -140,6 +140,13 @@ def test_linear_fit_with_known_errors_has_the_exact_evidence():
     np.testing.assert_allclose(model.log_evidence_, truth, atol=1e-4)
 
 
+def test_noise_of_new_rows_counts_repetitions():
+    errors, counts = np.linspace(0.1, 1.0, 40), np.arange(1, 41)
+    model = fitted(X, Y, noise_std=errors, sample_weight=counts)
+    expected = np.sqrt(np.average(errors**2, weights=counts))
+    np.testing.assert_allclose(model.noise_std_at(GRID), expected, rtol=1e-9)
+
+
 def test_new_rows_can_have_known_errors():
     errors = np.full(40, 0.2)
     model = fitted(X, Y, noise_std=errors)

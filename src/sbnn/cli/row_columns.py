@@ -110,7 +110,11 @@ def check_positive(data: Path, frame: pd.DataFrame, columns: Sequence[str]) -> N
 
 
 def use_weights(
-    data: Path, frame: pd.DataFrame, column: str | None, methods: Sequence[str]
+    data: Path,
+    frame: pd.DataFrame,
+    column: str | None,
+    methods: Sequence[str],
+    errors: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The rows with a positive weight; those of weight zero are left out, with a note.
 
@@ -122,6 +126,8 @@ def use_weights(
     column : str or None
     methods : sequence of str
         Methods that will be run; those that sample need whole numbers.
+    errors : sequence of str
+        Columns of standard errors.
 
     Returns
     -------
@@ -131,6 +137,8 @@ def use_weights(
 
     if column is None:
         return frame
+    if column in errors:
+        raise UsageError(f"{column!r} cannot be both --noise-column and --weight-column.")
     weights = frame[column].to_numpy()
     _check_cells(data, frame, column, weights < 0, "a weight must not be negative")
     if set(SAMPLING).intersection(methods):

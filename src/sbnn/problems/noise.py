@@ -37,7 +37,8 @@ def check_noise_std(
     try:
         sigma = as_real("`noise_std`", noise_std)
     except NotRealError:
-        raise ValueError(f"`noise_std` must be numeric; got {noise_std!r}.") from None
+        shown = repr(noise_std) if np.ndim(noise_std) == 0 else "text or gaps in it"
+        raise ValueError(f"`noise_std` must be numeric; got {shown}.") from None
     one_target = len(shape) == 2 and shape[1] == 1
     if one_target and sigma.shape == (shape[0],) and sigma.size > 1:
         sigma = sigma[:, None]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sbnn.evidence.laplace.fit import Options, fit
-from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
+from sbnn.evidence.laplace.mixture import NoiseTrial, Trial, for_new_rows
 from sbnn.evidence.laplace.models import NetworkModel
-from sbnn.likelihoods import Likelihood
+from sbnn.likelihoods import CANDIDATES, NAMES, Likelihood
 from sbnn.methods.posterior import Posterior
 from sbnn.methods.registry import METHODS, SAMPLING
 from sbnn.regressor.architectures import Family
@@ -19,6 +19,8 @@ from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.noise import name_of
 from sbnn.regressor.rows import Rows
 from sbnn.regressor.scaling import Scaling
+
+_FLEXIBLE = {NAMES[name] for name in CANDIDATES if name != "constant"}
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,11 @@ def _laplace(task: Task) -> Trained:
         ]
         for family in task.architectures
     ]  # fmt: skip
-    choice = task.kinds if len(kinds) > 1 else None
+    # Even a single kind, unless constant, is best approached by the paths of a choice.
+    simple = task.known is not None or type(kinds[0]) not in _FLEXIBLE
+    choice = None if len(kinds) == 1 and simple else task.kinds
     mixture = fit(models, np.random.default_rng(task.seed), task.options, choice)
+    mixture = for_new_rows(mixture, task.rows.weights)
     some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
     weights = None if task.rows.weights is None else task.rows.weights[some]
     posterior = LaplacePosterior.of(mixture, x_t[:, some], weights)

@@ -65,9 +65,7 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
         return Sentence("plain", f"“{name}” is constant; there is nothing to explain.")
     shown = with_error(rmse, standard_errors(fitted.held_out)["rmse"][k])
     error = f"its typical error is {shown}, where “{name}” itself "
-    error += (
-        f"varies by {number(float(fitted.held_out.y[:, k].std()))}.{_without_outliers(fitted, k)}"
-    )
+    error += f"varies by {number(_spread(fitted, k))}.{_without_outliers(fitted, k)}"
     if r2 < 0.05:
         how = "worse" if r2 < -0.1 else "hardly better"
         return Sentence("bad", f"In rows it did not see, the model predicts “{name}” {how} than "
@@ -80,6 +78,12 @@ def _goodness(fitted: Fit, k: int) -> Sentence:
     )
 
 
+def _spread(fitted: Fit, k: int) -> float:
+    """Standard deviation of a target over the scored rows, with their weights."""
+    y, weights = fitted.held_out.y[:, k], fitted.held_out.weights
+    return float(np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)))
+
+
 def _without_outliers(fitted: Fit, k: int) -> str:
     """A sentence on the accuracy without the outliers, which may dominate the scores."""
     held, name = fitted.held_out, fitted.targets[k]
@@ -90,7 +94,10 @@ def _without_outliers(fitted: Fit, k: int) -> str:
     square = ((held.y[rest, k] - held.mean[rest, k]) ** 2).mean()
     r2 = explained(1.0 - float(square / held.y[rest, k].var()))
     rows = "the row that does" if len(rest) - rest.sum() == 1 else "the rows that do"
-    return f" Without {rows} not fit the rest: {r2} and {number(float(np.sqrt(square)), 2)}."
+    return (
+        f" Without {rows} not fit the rest, it explains {r2} of the variance, and the typical "
+        f"error is {number(float(np.sqrt(square)), 2)}."
+    )
 
 
 def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:

@@ -74,7 +74,7 @@ def fit(
         frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding, others)
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
-        frame = use_weights(data, frame, weight_column, [options["method"]])
+        frame = use_weights(data, frame, weight_column, [options["method"]], errors)
         load_libraries()
         _warn_if_slow(options, len(inputs), len(targets))
         with show_progress(quiet=as_json) as progress:

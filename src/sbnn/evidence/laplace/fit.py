@@ -135,7 +135,7 @@ def fit(
     rng : numpy.random.Generator
     options : Options
     noises : mapping of Likelihood, optional
-        Kinds of noise to choose between for network models, from simple to flexible: the first
+        Kinds of noise to choose between for network models, from simple to flexible; the first
         within `TIE` of the best evidence after `NOISE_TRIAL` sparse iterations is kept.
 
     Returns
@@ -227,6 +227,8 @@ def _choose_noise(
     require_starts(starts)
     paths = [[s for s in starts if s.model.likelihood == kind] for kind in PATHS]
     leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
+    if len(noises) == 1:
+        return _continued(starts, next(iter(noises.values())), options), ()
     if paths[0] and _interpolates(leaders[0]):
         return paths[0], ()
     pairs = [_changed(s, kind) for kind in noises.values() for s in leaders]
@@ -234,10 +236,15 @@ def _choose_noise(
     reached = np.array([start.optimum.log_evidence for start in tried])
     best = np.nan_to_num(reached, nan=-np.inf).reshape(len(noises), -1).max(axis=1)
     chosen = list(noises.values())[int(np.argmax(best >= best.max() - TIE))]
-    starts = [_changed(s, chosen) for s in starts]
+    trials = tuple(NoiseTrial(*pair) for pair in zip(noises, best.tolist()))
+    return _continued(starts, chosen, options), trials
+
+
+def _continued(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
+    """The better starts with another kind of noise, after a few dense iterations."""
+    starts = [_changed(s, kind) for s in starts]
     starts = _map(lambda s: s.at(_dense(s, SETTLE, options)), starts, options.n_threads)
-    starts = _best(starts, 1.0 / (1.0 + EXTRA))
-    return starts, tuple(NoiseTrial(*pair) for pair in zip(noises, best.tolist()))
+    return _best(starts, 1.0 / (1.0 + EXTRA))
 
 
 def _interpolates(start: Start) -> bool:

@@ -171,7 +171,7 @@ def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputC
         ]
         means.append(np.concatenate([mean for mean, _ in parts], axis=1))
         variances.append(np.concatenate([variance for _, variance in parts], axis=1))
-    theta = np.array([new_theta(opt) for opt in mixture.optima])[:, None]
+    theta = np.array([opt.noise for opt in mixture.optima])[:, None]
     shape = (len(means), theta.shape[2], len(mixture.likelihood.outputs), x_t.shape[1])
     mean, variance = (np.array(v).reshape(shape).transpose(0, 3, 1, 2) for v in (means, variances))
     noise = 1.0 / mixture.likelihood.information(mean, theta)[..., 0]
@@ -184,11 +184,20 @@ def _outputs(opt: Optimum, x_t: Array) -> tuple[Array, Array]:
     return f, precision_of(opt).variance(flat).reshape(f.shape)
 
 
-def new_theta(opt: Optimum) -> Array:
-    """Parameters of the likelihood for new rows, (T, q)."""
-    if opt.noise.ndim == 2:
-        return opt.noise
-    return 0.5 * np.log(np.exp(2.0 * opt.noise).mean(axis=1))
+def for_new_rows(mixture: SparseMixture, rows: Array | None) -> SparseMixture:
+    """The mixture with parameters of the likelihood for new rows, (T, q), at every optimum.
+
+    If log σ is known for every observation, (T, n, 1), new rows get the root mean square of σ over
+    observations that count `rows` times.
+    """
+
+    def typical(noise: Array) -> Array:
+        if noise.ndim == 2:
+            return noise
+        return 0.5 * np.log(np.average(np.exp(2.0 * noise), axis=1, weights=rows))
+
+    optima = tuple(replace(opt, noise=typical(opt.noise)) for opt in mixture.optima)
+    return replace(mixture, optima=optima)
 
 
 def local_weights(mixture: SparseMixture, total_variance: Array) -> Array:
@@ -261,7 +270,7 @@ def sample(
         draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
         p = len(mixture.likelihood.outputs)
         outputs = draws.reshape(len(rows), n_targets, p, x_t.shape[1]).transpose(0, 1, 3, 2)
-        theta = new_theta(opt)[:, None]
+        theta = opt.noise[:, None]
         values = outputs[..., 0]
         if noise:
             values = mixture.likelihood.sample(rng, outputs, theta)
@@ -302,7 +311,7 @@ def needed(mixture: SparseMixture, opt: Optimum, x_t: Array, threshold: float) -
     is measured in units of one.
     """
     f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
-    precision, theta = precision_of(opt), new_theta(opt)
+    precision, theta = precision_of(opt), opt.noise
     variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
     p = len(mixture.likelihood.outputs)
     outputs = f.reshape(len(theta), p, f.shape[1]).transpose(0, 2, 1)
