@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from sbnn.likelihoods.student_t import log_density
 from sbnn.scores import NormalMixture
 
 SIGMA_NODES = 5  # Gauss–Hermite nodes for log σ
@@ -78,10 +79,7 @@ class FarTails:
         typical = np.minimum(self.cut, (nu + 1) / (nu + squares / self.sigma**2))
         scale = self.sigma**2 + typical * self.variance
         z2 = squares / scale
-        log_t = (
-            special.gammaln(0.5 * (nu + 1)) - special.gammaln(0.5 * nu)
-            - 0.5 * np.log(np.pi * nu * scale) - 0.5 * (nu + 1) * np.log1p(z2 / nu)
-        )  # fmt: skip
+        log_t = log_density(y - self.means, 0.5 * np.log(scale), nu)
         share = self.weights * special.gammainc(0.5 * (nu + 1), 0.5 * self.cut * (nu + z2))
         return special.logsumexp(log_t, b=share, axis=0)
 
