@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
 import os
-import shlex
 import threading
 from decimal import Decimal
 
@@ -13,11 +13,12 @@ import pytest
 
 from sbnn.tables import reader as tables
 from sbnn.tables.cells import fault
+from sbnn.tables.column_types import ColumnType
 from sbnn.tables.header import MAX_FEATURES, TableError
 
 
 def read(*args, **options):
-    return tables.read(*args, **options).numbers
+    return tables.read(*args, **options).frame
 
 
 def write(folder, text, name="data.csv"):
@@ -53,29 +54,196 @@ def test_decimal_commas_are_read_unless_commas_separate_cells(tmp_path):
     rows = "".join(f"{i},25;-1,5e1;{i}\n" for i in range(6))
     table = tables.read(write(tmp_path, "a, m;b, m;y\n" + rows), ["y"])
     assert table.decimal_comma
-    assert list(table.numbers.columns) == ["a, m", "b, m", "y"]
-    np.testing.assert_array_equal(table.numbers["a, m"], np.arange(6) + 0.25)
-    np.testing.assert_array_equal(table.numbers["b, m"], -15.0)
+    assert list(table.frame.columns) == ["a, m", "b, m", "y"]
+    np.testing.assert_array_equal(table.frame["a, m"], np.arange(6) + 0.25)
+    np.testing.assert_array_equal(table.frame["b, m"], -15.0)
     tabs = tables.read(write(tmp_path, "a\ty\n" + "1,234\t2,5\n" * 5), ["y"])
-    assert tabs.numbers.iloc[0].tolist() == [1.234, 2.5]
+    assert tabs.frame.iloc[0].tolist() == [1.234, 2.5]
     points = tables.read(write(tmp_path, "a;y\n" + "1.5;2\n" * 5), ["y"])
     assert not points.decimal_comma
-    assert points.numbers["a"].iloc[0] == 1.5
+    assert points.frame["a"].iloc[0] == 1.5
 
 
-def test_one_error_names_all_text_columns(tmp_path):
-    rows = "".join(f"r{i},u,{i},p,?,{i}\n" for i in range(6))
-    path = write(tmp_path, 'id,kind,a,"site, north",gap,y\n' + rows)
+def test_text_and_gaps_are_read_and_identifiers_left_out(tmp_path):
+    rows = "".join(f"r{i},{'uv'[i % 2]},{i},?,{i}\n" for i in range(6)) + ",u,,?,6\n"
+    path = write(tmp_path, "id,kind,a,gap,y\n" + rows)
+    found = tables.read(path, ["y"])
+    assert list(found.frame) == ["kind", "a", "y"]
+    assert found.frame["kind"].tolist() == ["u", "v"] * 3 + ["u"]
+    assert found.frame["kind"].dtype == "category"
+    assert found.frame["a"].isna().tolist() == [False] * 6 + [True]
+    assert {name: kind for name, (kind, _) in found.types.items()} == {
+        "kind": "category",
+        "a": "number",
+    }
+    assert found.notes == (
+        f"{path}: ignoring column 'id', which holds 6 different texts in 6 rows, such as names or "
+        "identifiers, from which nothing can be learned.",
+        f"{path}: ignoring column 'gap', which is empty.",
+    )
+    with pytest.raises(TableError, match=r"column 'id' holds 6 .*; leave it out of --features"):
+        read(path, ["y"], ["id", "a"])
+    with pytest.raises(TableError, match="column 'gap' is empty; leave it out"):
+        read(path, ["y"], ["gap"])
+    assert list(read(path, ["y"], categorical=["id"])) == ["id", "kind", "a", "y"]
+    with pytest.raises(TableError, match="no column is left to predict from"):
+        read(path, ["y"], exclude=["kind,a"])
+
+
+def test_codes_are_categories_if_declared(tmp_path):
+    path = write(tmp_path, "zone,b,y\n" + "07,1,1\n7.0,1,2\n7,,3\n" * 3)
+    found = read(path, ["y"], categorical=["zone", "b"])
+    assert found["zone"].tolist() == ["07", "7", "7"] * 3
+    assert found["b"].isna().tolist() == [False, False, True] * 3
+    with pytest.raises(TableError, match=r"--categorical 'zon' is not one of the inputs; .*'zone'"):
+        read(path, ["y"], categorical=["zon"])
+    with pytest.raises(TableError, match="--categorical 'y' is not one of the inputs"):
+        read(path, ["y"], categorical=["y"])
+
+
+def test_missing_cells_are_kept_dropped_or_errors(tmp_path):
+    path = write(tmp_path, "a,k,y\n" + "1,u,2\n2,v,3\n" * 4 + "n/a,u,1\n3,,1\n4,v,?\n")
+    kept = tables.read(path, ["y"])
+    assert kept.frame.shape == (10, 3)
+    assert kept.frame.isna().sum().tolist() == [1, 1, 0]
+    assert kept.notes == (f"{path}: 1 row without a value of the target left out.",)
+    dropped = tables.read(path, ["y"], missing="drop", whole=True)
+    assert dropped.frame.shape == dropped.whole.shape == (8, 3)
+    assert dropped.notes[-1] == f"{path}: 2 rows with missing cells left out."
     with pytest.raises(TableError) as caught:
-        read(path, ["y"])
-    message = str(caught.value)
-    assert "3 columns: 'id' (such as 'r0'), 'kind' (such as 'u'), 'site, north'" in message
-    assert message.endswith("--exclude id,kind --exclude 'site, north'")
-    # the suggested options work when split as the shell splits them
-    options = shlex.split(message[message.index("--exclude") :])[1::2]
-    with pytest.raises(TableError, match="column 'gap': '\\?' is a missing value"):
-        read(path, ["y"], exclude=options)
-    assert list(read(path, ["y"], exclude=[*options, "gap"])) == ["a", "y"]
+        read(path, ["y"], missing="error")
+    assert str(caught.value).endswith(
+        "line 10, column 'a': 'n/a' is a missing value; fill it in or remove the row. And 2 more "
+        "cells: line 11, column 'k'; line 12, column 'y'."
+    )
+    with pytest.raises(TableError, match=r"line 10, column 'a': 'n/a' is a missing value"):
+        read(path, ["y"], others=["a"])  # a weight cannot be guessed
+
+
+def column(tmp_path, cells, separator=",", **options):
+    rows = "".join(f'"{cell}"{separator}{i}\n' for i, cell in enumerate(cells))
+    return tables.read(write(tmp_path, f"a{separator}y\n{rows}"), ["y"], **options)
+
+
+KINDS_OF_TEXT = {
+    "percent": (["5 %", "7.5%", "", "100%"] * 2, [5, 7.5, np.nan, 100] * 2),
+    "number": (["1,234", "1,234,567.5", "12", "0.5"] * 2, [1234, 1234567.5, 12, 0.5] * 2),
+    "spaces": (["1 234", "12\u202f345", "1'000", "7"] * 2, [1234, 12345, 1000, 7] * 2),
+    "boolean": (["yes", "No", "YES", ""] * 2, [1, 0, 1, np.nan] * 2),
+    "words": (["True", "FALSE"] * 4, [1, 0] * 4),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_TEXT)
+def test_percentages_thousands_and_booleans_are_read(tmp_path, kind):
+    cells, values = KINDS_OF_TEXT[kind]
+    found = column(tmp_path, cells)
+    np.testing.assert_allclose(found.frame["a"], values)
+    expected = {"spaces": "number", "words": "boolean"}.get(kind, kind)
+    assert found.types["a"].kind == expected
+
+
+def test_times_of_day_are_read(tmp_path):
+    found = column(tmp_path, ["14:30", "09:00:36", "", "23:59:59.9999999"] * 2)
+    hours = [datetime.time(14, 30), datetime.time(9, 0, 36), None, datetime.time.max]
+    assert found.types["a"].kind == "time"
+    assert found.frame["a"].tolist() == hours * 2
+
+
+def test_points_mark_thousands_beside_decimal_commas(tmp_path):
+    found = column(tmp_path, ["1.234,5", "1.000", "7,25", "12"] * 2, ";")
+    assert found.decimal_comma
+    np.testing.assert_array_equal(found.frame["a"], [1234.5, 1000, 7.25, 12] * 2)
+
+
+def test_commas_in_text_do_not_hide_decimal_commas(tmp_path):
+    rows = "".join(f"{i},5;Smith, {'AB'[i % 2]};{i}\n" for i in range(6))
+    found = tables.read(write(tmp_path, "a;who;y\n" + rows), ["y"])
+    assert found.decimal_comma
+    assert found.frame["who"].tolist() == ["Smith, A", "Smith, B"] * 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "form", "first"),
+    [
+        (["2020-01-31", "2020-12-01"], "ISO8601", "2020-01-31"),
+        (["2020-01-31 14:30", "2020-12-01T00:00:05Z"], "ISO8601", "2020-01-31T14:30"),
+        (["2020-01", "2021-12"], "ISO8601", "2020-01-01"),
+        (["31.01.2020", "1.12.2020"], "%d.%m.%Y", "2020-01-31"),
+        (["31/01/2020", "01/12/2020"], "%d/%m/%Y", "2020-01-31"),
+        (["01/31/2020", "12/01/2020"], "%m/%d/%Y", "2020-01-31"),
+        (["31 Jan 2020", "1 Dec 2020"], "%d %b %Y", "2020-01-31"),
+        (["31.01.2020 14:30", "1.12.2020 00:00"], "%d.%m.%Y %H:%M", "2020-01-31T14:30"),
+    ],
+)
+def test_dates_are_read_in_many_formats(tmp_path, cells, form, first):
+    found = column(tmp_path, [*cells * 3, "n/a"])
+    assert found.types["a"] == ("date", form)
+    assert found.frame["a"].iloc[0] == pd.Timestamp(first)
+    assert pd.isna(found.frame["a"].iloc[-1])
+    assert found.notes == ()
+
+
+def test_ambiguous_dates_are_noted_and_keep_their_format(tmp_path):
+    found = column(tmp_path, ["01/02/2020", "03/04/2021"] * 3)
+    assert "dates are read as day/month/year" in found.notes[0]
+    assert found.frame["a"].iloc[0] == pd.Timestamp("2020-02-01")
+    month = {"a": ColumnType("date", "%m/%d/%Y")}
+    again = column(tmp_path, ["01/02/2020"] * 6, types=month)
+    assert again.frame["a"].iloc[0] == pd.Timestamp("2020-01-02")
+    assert again.notes == ()
+
+
+STRAY = {
+    "number": (["1.5", "2", "3", "12,5x"], "'12,5x' is not a number; correct it, leave the column"),
+    "percent": (["5%", "6 %", "7 %", "0.08"], "'0.08' has no percent sign, but"),
+    "not percent": (["5", "6", "7", "8 %"], "'8 %' has a percent sign, but"),
+    "date": (["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04", "soon"], "'soon' is not a d"),
+    "impossible date": (["2020-01-01"] * 5 + ["2020-02-30"], "'2020-02-30' is not a date"),
+    "far date": (["2020-01-01"] * 5 + ["9999-12-31"], "'9999-12-31' is outside the years 1678 to"),
+    "early date": (["01.01.1490", "02.01.1820"] * 3, "'01.01.1490' is (outside|not a date)"),
+    "time": (["14:30", "15:00", "16:00", "9:15", "noon"], "'noon' is not a time of day"),
+    "ambiguous": (["1,5", "2", "3,25"], r"'1,5' has a comma"),
+}
+
+
+@pytest.mark.parametrize("kind", STRAY)
+def test_one_stray_word_does_not_make_a_column_of_text(tmp_path, kind):
+    cells, message = STRAY[kind]
+    with pytest.raises(TableError, match=message) as caught:
+        column(tmp_path, cells * (2 if kind != "date" else 1))
+    assert "column 'a'" in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["2020-01-01", "3", "word", "9:30", "7 %"])
+def test_column_without_a_value_in_the_rows_that_are_kept_is_left_out(tmp_path, cell):
+    rows = "".join(f"{i},{cell if i < 3 else ''},{i if i > 2 else ''}\n" for i in range(9))
+    path = write(tmp_path, "a,b,y\n" + rows)
+    found = tables.read(path, ["y"])
+    assert list(found.frame) == ["a", "y"]
+    assert "ignoring column 'b', which is empty" in found.notes[0]
+    with pytest.raises(TableError, match="column 'b' is empty; leave it out of --features"):
+        tables.read(path, ["y"], ["b"])
+
+
+def test_numbers_with_thousands_of_digits_do_not_break_the_checks(tmp_path):
+    digits = "0" * 5000 + "9007199254740993"
+    found = column(tmp_path, [digits] * 6)
+    assert "9007199254740993 is read as 9007199254740992" in found.notes[0]
+    rows = "".join(f"{'9' * 5000},{i},{i}\n" for i in range(6))
+    with pytest.raises(TableError, match="column 1 has no name"):
+        tables.read(write(tmp_path, ",a,y\n" + rows), ["y"])
+
+
+def test_types_of_a_fit_decide_how_new_cells_are_read(tmp_path):
+    types = {"a": ColumnType("category")}
+    assert column(tmp_path, ["1", "2"] * 3, types=types).frame["a"].tolist() == ["1", "2"] * 3
+    types = {"a": ColumnType("boolean")}
+    assert column(tmp_path, ["1", "0"] * 3, types=types).frame["a"].tolist() == [1, 0] * 3
+    with pytest.raises(TableError, match=r"line 2, column 'a': 'x' is not a number\. And 5 more"):
+        column(tmp_path, ["x"] * 6, types={"a": ColumnType("number")})
+    empty = column(tmp_path, [""] * 6, types={"a": ColumnType("date", "ISO8601")})
+    assert empty.frame["a"].isna().all()
 
 
 def test_error_explains_how_to_give_several_targets(tmp_path):
@@ -110,8 +278,8 @@ def test_features_and_exclusions_are_names_or_comma_separated_lists(tmp_path):
 def test_whole_table_is_the_text_of_the_file(tmp_path):
     path = write(tmp_path, "id,b ,, a,y\n" + '007,1, ,0.10,"n/a, nan"\n' * 5)
     found = tables.read(path, (), ["a", "b"], whole=True)
-    assert list(found.numbers) == ["a", "b"]
-    assert found.numbers.iloc[0].tolist() == [0.1, 1.0]
+    assert list(found.frame) == ["a", "b"]
+    assert found.frame.iloc[0].tolist() == [0.1, 1.0]
     assert list(found.whole.columns) == ["id", "b ", "", " a", "y"]
     assert found.whole.iloc[0].tolist() == ["007", "1", " ", "0.10", "n/a, nan"]
 
@@ -126,17 +294,17 @@ def test_other_columns_decide_the_decimal_sign_of_whole_numbers(tmp_path, row, c
 
 def test_all_cells_that_are_not_numbers_are_counted(tmp_path):
     text = "a,b,y\n" + "".join(f"{i},{i},{i}\n" for i in range(6))
-    path = write(tmp_path, text + "1,x,2\n,2,3\n")
+    path = write(tmp_path, text + "1,x,2\nz,2,3\n")
     with pytest.raises(
         TableError, match=r"line 8, column 'b': 'x' .* 1 more cell: line 9, col.*'a'"
     ):
         read(path, ["y"])
-    path = write(tmp_path, text + "1,2,nan\nx,x,?\n" + "1,x,2\n" * 2000)
+    path = write(tmp_path, text + "1,1,1\n" * 2394 + "1,2,nan\nx,x,?\n" + "1,x,2\n" * 2000)
     with pytest.raises(TableError) as caught:
-        read(path, ["y"])
+        read(path, ["y"], missing="error")
     assert str(caught.value).endswith(
-        "line 8, column 'y': 'nan' is a missing value; fill it in or remove the row. And 2,003 "
-        "more cells, such as line 9, column 'a'; line 9, column 'b'; line 9, column 'y'."
+        "column 'y': 'nan' is a missing value; fill it in or remove the row. And 2,003 more cells, "
+        "such as line 2403, column 'a'; line 2403, column 'b'; line 2403, column 'y'."
     )
 
 
@@ -158,7 +326,7 @@ def test_pandas_index_column_is_ignored_with_a_note(tmp_path, start):
     frame = pd.DataFrame({"a": range(6), "y": range(6)}, index=np.arange(6) + start)
     frame.to_csv(path)
     found = tables.read(path, ["y"])
-    assert list(found.numbers) == ["a", "y"]
+    assert list(found.frame) == ["a", "y"]
     assert found.notes == (
         f"{path}: ignoring the first column, which has no name and counts the rows (the index that "
         "pandas writes).",
@@ -191,7 +359,7 @@ def test_other_encodings_are_suggested_and_read_on_request(tmp_path):
             "UTF-8'), or add --encoding cp1252 if that byte is meant to be 'ö'."
         )
     found = tables.read(path, ["y"], encoding="cp1252")
-    assert list(found.numbers) == ["größe", "straße €", "y"]
+    assert list(found.frame) == ["größe", "straße €", "y"]
     assert tables.columns(path, "cp1252") == ["größe", "straße €", "y"]
     for encoding in ("utf-16-le", "utf-16-be"):
         data = ("\ufeff" + text.replace(";", "\t").replace("\n", "\r\n")).encode(encoding)
@@ -272,8 +440,6 @@ BAD = {
     "no header": (GOOD, "line 1.*no header"),
     "no such target": ("a,b\n" + GOOD, r"no column 'y'; it has 'a', 'b'\."),
     "text": ("a,y\n" + GOOD + "six,6\n", r"line 8, column 'a': 'six' is not a number.*--exclude"),
-    "missing": ("a,y\n" + GOOD + ",6\n", r"line 8, column 'a': an empty cell is a missing value"),
-    "nan": ("a,y\n" + GOOD + "6,NaN\n", r"line 8, column 'y': 'NaN' is a missing value"),
     "infinite": ("a,y\n" + GOOD + "inf,6\n", r"line 8, column 'a': 'inf' is infinite"),
     "classes": ("a,y\n" + "1,yes\n3,no\n" * 4, r"the target 'y' holds text \(such as 'yes'\)"),
     "one row": ("a,y\n1,2\n", r"1 row of data; at least 5 rows are needed"),
@@ -281,7 +447,8 @@ BAD = {
     "decimal comma": ('a,y\n"1,5",2\n' + GOOD, r"line 2, column 'a': '1,5' has a comma; write"),
     "cells cut by decimal commas": ("a,y\n1,5,2,5\n", "line 2: 4 cells.*separate.*semicolons"),
     "commas and points": ("a;y\n1,5;2.5\n", r"line 2, column 'a': '1,5' has a comma; write"),
-    "thousands and decimals": ("a;y\n1.234,5;2\n", r"column 'a': '1.234,5' has a comma"),
+    "dates": ("a,y\n" + "1,2020-01-01\n" * 6, r"target 'y' holds dates \(such as '2020-01-01'\)"),
+    "no target": ("a,y\n" + "1,\n" * 6, "the target 'y' is empty"),
     "perhaps thousands": ("a\ty\n1,234\t2\n", r"column 'a': '1,234' has a comma"),
     "thousands": ("a,y\n1_000,2\n" + GOOD, r"line 2, column 'a': '1_000' is not a number"),
     "spaces": ("a b y\n" + "1 2 3\n" * 6, r"no column 'y'; it has one, 'a b y': separate cells"),
@@ -370,24 +537,29 @@ KINDS = {
     "Float64": pd.array(np.arange(6.0), dtype="Float64"),
     "boolean": pd.array([False, True] * 3, dtype="boolean"),
     "decimal": [Decimal(f"{i}.25") for i in range(6)],
-    "category": pd.Categorical([0, 1] * 3),
 }
-NOT_NUMBERS = {
-    "text": (list("abcdef"), "'a'"),
-    "figures as text": (list("123456"), "'1'"),
-    "dates": (pd.date_range("2020-01-01", periods=6), "'2020-01-01 00:00:00'"),
-    "durations": (pd.to_timedelta(range(6), unit="s"), "'0 days 00:00:00'"),
-    "lists": ([[1, 2]] * 6, r"'\[1 2\]'"),
-    "nothing": ([None] * 6, "'nothing'"),
+OTHERS = {
+    "text": (list("ababab"), "category", list("ababab")),
+    "figures as text": (list("123456"), "number", [1, 2, 3, 4, 5, 6]),
+    "category": (pd.Categorical(list("ababab")), "category", list("ababab")),
+    "dates": (pd.date_range("2020-01-01", periods=6), "date", pd.date_range("2020", periods=6)),
+    "days": ([datetime.date(2020, 1, 1)] * 6, "date", [pd.Timestamp("2020-01-01")] * 6),
+    "zone": (
+        pd.date_range("2020-01-01", periods=6, tz="Asia/Tokyo"),
+        "date",
+        pd.date_range("2019-12-31 15:00", periods=6),
+    ),
+    "times": ([datetime.time(14, 30)] * 6, "time", [datetime.time(14, 30)] * 6),
+    "durations": (pd.to_timedelta(range(6), unit="h"), "number", np.arange(6) / 24),
 }
 
 
 def test_parquet_tables_are_checked_like_text(tmp_path):
     found = tables.read(parquet(tmp_path, GOOD_FRAME), ["y"])
     pd.testing.assert_frame_equal(
-        found.numbers.reset_index(drop=True), GOOD_FRAME.astype(float), check_dtype=True
+        found.frame.reset_index(drop=True), GOOD_FRAME.astype(float), check_dtype=True
     )
-    assert list(found.numbers.index) == [2, 3, 4, 5, 6, 7]
+    assert list(found.frame.index) == [2, 3, 4, 5, 6, 7]
     assert found.notes == ()
     with pytest.raises(TableError, match="line 7, column 'a': '-1e\\+151' exceeds the limit"):
         read(parquet(tmp_path, GOOD_FRAME.assign(a=[0.0] * 5 + [-1e151])), ["y"])
@@ -395,6 +567,8 @@ def test_parquet_tables_are_checked_like_text(tmp_path):
     with pytest.raises(
         TableError, match=r"line 2, column 'a'.*missing.* 2 more cells: line 4, col"
     ):
+        read(parquet(tmp_path, gaps), ["y"], missing="error")
+    with pytest.raises(TableError, match="line 6, column 'y': 'inf' is infinite"):
         read(parquet(tmp_path, gaps), ["y"])
     with pytest.raises(TableError, match="0 rows of data; at least 5 rows are needed"):
         read(parquet(tmp_path, GOOD_FRAME[:0]), ["y"])
@@ -412,13 +586,17 @@ def test_numbers_of_every_kind_are_read_from_parquet(tmp_path, kind):
     assert found.tolist() == [float(v) for v in KINDS[kind]]
 
 
-@pytest.mark.parametrize("kind", NOT_NUMBERS)
-def test_parquet_columns_that_are_not_numbers_are_named(tmp_path, kind):
-    values, example = NOT_NUMBERS[kind]
-    path = parquet(tmp_path, GOOD_FRAME.assign(a=values))
-    with pytest.raises(
-        TableError, match=rf"in 1 column: 'a' \(such as {example}\); .*--exclude a$"
-    ):
+@pytest.mark.parametrize("kind", OTHERS)
+def test_text_dates_and_times_are_read_from_parquet(tmp_path, kind):
+    values, expected, read_as = OTHERS[kind]
+    found = tables.read(parquet(tmp_path, GOOD_FRAME.assign(a=values)), ["y"])
+    assert found.types["a"].kind == expected
+    assert found.frame["a"].tolist() == list(read_as)
+
+
+def test_parquet_columns_of_lists_are_named(tmp_path):
+    path = parquet(tmp_path, GOOD_FRAME.assign(a=[[1, 2]] * 6))
+    with pytest.raises(TableError, match=r"in 1 column: 'a' \(such as '\[1 2\]'\); .*--exclude a$"):
         read(path, ["y"])
     assert list(read(path, ["y"], exclude=["a"])) == ["flag", "y"]
     with pytest.raises(TableError, match=r"\)$"):
@@ -435,7 +613,7 @@ def test_row_groups_and_an_index_make_no_difference(tmp_path):
     assert list(read(parquet(tmp_path, labelled), ["y"])) == ["a", "flag", "y"]
     path = parquet(tmp_path, GOOD_FRAME.set_index("a"))
     found = tables.read(path, ["y"], whole=True)
-    assert list(found.numbers) == ["flag", "y"]
+    assert list(found.frame) == ["flag", "y"]
     assert list(found.whole) == ["a", "flag", "y"]
     assert found.notes == (f"{path}: the index 'a' is ignored; use it with --features.",)
     assert list(read(path, ["y"], ["a"])) == ["a", "y"]

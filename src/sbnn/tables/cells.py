@@ -1,105 +1,173 @@
-"""Cells of a text table as numbers; errors name the first wrong cell and count the others."""
+"""Cells of a table by the type of their column; errors name the first wrong cell, count others."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from sbnn._core.text import plural
+from sbnn.tables import dates
+from sbnn.tables.column_types import MISSING, MISSING_TEXT, Column, ColumnType
 from sbnn.tables.header import TableError, exclude_options, is_number
+from sbnn.tables.numerals import LARGEST, SMALLEST, Cells
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
-HINT = "; correct it, or leave the column out with --exclude"
 MORE = 3
-# Scores square the values, and the squares must neither overflow nor vanish.
-LARGEST, SMALLEST = 1e150, 1e-150
+CHOICES = ("impute", "drop", "error")  # what to do about missing cells
+# Categories with fewer rows than this on average do not describe rows but name them.
+ROWS_PER_CATEGORY = 2
 
-Cells = Sequence[str] | np.ndarray  # strings
+
+class Roles(NamedTuple):
+    """Which columns are what, and how the user wants them read."""
+
+    inputs: Sequence[str]
+    targets: Sequence[str] = ()
+    others: Sequence[str] = ()  # standard errors or weights of the rows
+    categorical: Collection[str] = ()
+    chosen: bool = False  # the user named the inputs
+    missing: str = "impute"
+    types: Mapping[str, ColumnType] | None = None  # of the inputs, from a fit
 
 
-def as_numbers(
+class Typed(NamedTuple):
+    """Columns by type, without those that say nothing, and the rows that are kept."""
+
+    columns: dict[str, Column]
+    keep: np.ndarray  # (n,), bool
+    notes: list[str]  # what was left out, one line each
+
+
+Read = Callable[[str, ColumnType | None, bool], Column]
+
+
+def read_columns(
     path: Path,
-    text: Mapping[str, Cells],
+    read: Read,
+    show: Callable[[str, int], str],
+    roles: Roles,
     lines: Sequence[int],
-    separator: str,
-    targets: Collection[str],
-    chosen: bool,
-    others: Collection[str] = (),
-) -> tuple[dict[str, np.ndarray], bool]:
-    """Columns of text as numbers, and whether they have decimal commas.
+) -> Typed:
+    """Read all columns, raise TableError for wrong cells, and decide what is left out.
 
     Parameters
     ----------
     path : Path
-        For error messages, as are `lines`, the line of each row.
-    text : mapping of str to sequence of str
-        The columns, targets among them.
+        For messages, as are `lines`, the line of each row.
+    read : function of (name, known type, whether categorical)
+        Reads one column.
+    show : function of (name, row)
+        A cell as text, for messages.
+    roles : Roles
     lines : sequence of int
-    separator : str
-        Between cells; if it is a comma, numbers cannot have decimal commas.
-    targets : collection of str
-    chosen : bool
-        Whether the user named the features; if not, errors suggest excluding a column.
-    others : collection of str
-        Columns that are neither features nor targets.
 
     Returns
     -------
-    values : dict of str to array
-    comma : bool
+    Typed
     """
-    values = {}
-    for name, cells in text.items():
-        converted = _convert(cells)
-        if converted is None:
-            break
-        values[name] = converted
-    else:  # the usual case: all numbers, no comma anywhere
-        return values, False
-    comma = decimal_comma(text.values(), separator)
-    inputs = {n: cells for n, cells in text.items() if n not in targets and n not in others}
-    if not chosen:
-        check_text(path, inputs)
-    check_targets(path, {name: text[name] for name in text if name in targets})
+    number, notes = ColumnType("number"), []
+    found: dict[str, Column] = {}
+    for name in roles.inputs:
+        known = None if roles.types is None else roles.types[name]
+        found[name] = read(name, known, name in roles.categorical)
+    targets = {name: read(name, None, False) for name in roles.targets}
+    if roles.types is None:
+        notes += _leave_out(path, found, roles, _with_targets(targets.values(), len(lines)))
+        notes += [
+            f"{path}, column {name!r}: dates are read as day/month/year; if the month comes first, "
+            "write them as 2020-12-31."
+            for name, column in found.items()
+            if column.ambiguous
+        ]
+    found |= targets | {name: read(name, number, False) for name in roles.others}
+    check_targets(path, found, roles.targets, show)
     wrong = {}
-    for name, cells in text.items():
-        values[name], wrong[name] = _convert_each(cells, comma)
+    for name, column in found.items():
+        bad = column.wrong
+        strict = roles.missing == "error" or (roles.missing == "impute" and name in roles.others)
+        wrong[name] = np.flatnonzero(bad | column.missing if strict else bad).tolist()
     wrong = {name: rows for name, rows in wrong.items() if rows}
     if wrong:
         name, k = first(wrong)
-        hint = HINT if not chosen and name in inputs else ""
-        raise_for_cells(path, wrong, lines, fault(text[name][k], hint))
-    return values, comma
+        hint = _hint(name, roles)
+        raise_for_cells(path, wrong, lines, fault(show(name, k), found[name].type.kind, hint))
+    return Typed(found, *_rows_kept(path, found, roles, lines, notes))
 
 
-def _convert(cells: Cells) -> np.ndarray | None:
-    """The numbers in a column, or None if one of its cells is not a number."""
-    try:
-        # NumPy calls float() on each: correctly rounded, unlike pandas.to_numeric.
-        values = np.asarray(cells, dtype=object).astype(float)
-    except ValueError:
-        return None
-    if not (np.abs(values) <= LARGEST).all() or any("_" in cell for cell in cells):
-        return None
-    return values
+def _hint(name: str, roles: Roles) -> str:
+    if roles.types is not None or name not in roles.inputs:
+        return ""
+    option = f"read the column as categories with --categorical {shlex.quote(name)}"
+    if roles.chosen:
+        return f"; correct it, or {option}"
+    return f"; correct it, leave the column out with --exclude, or {option}"
 
 
-def _convert_each(cells: Cells, comma: bool) -> tuple[np.ndarray, list[int]]:
-    """The numbers in a column, and the rows without one."""
-    values, wrong = np.empty(len(cells)), []
-    for k, cell in enumerate(cells):
-        try:
-            values[k] = float(cell.replace(",", ".", 1) if comma else cell)
-            if not abs(values[k]) <= LARGEST or "_" in cell:
-                wrong.append(k)
-        except ValueError:
-            wrong.append(k)
-    return values, wrong
+def is_identifier(n_categories: int, n_rows: int) -> bool:
+    """Whether texts name rows rather than describe them: nearly as many texts as rows."""
+    return n_categories > 1 and n_categories * ROWS_PER_CATEGORY > n_rows
+
+
+def _with_targets(targets: Iterable[Column], n_rows: int) -> np.ndarray:
+    """Whether each row has a value of every target."""
+    out = np.ones(n_rows, dtype=bool)
+    for column in targets:
+        out &= ~column.missing
+    return out
+
+
+def _leave_out(path: Path, found: dict[str, Column], roles: Roles, kept: np.ndarray) -> list[str]:
+    """Remove empty columns and identifiers; raise if the user asked for one of them.
+
+    Only the rows `kept` count.
+    """
+    notes = []
+    for name, column in list(found.items()):
+        missing, values = column.missing[kept], column.values[kept]
+        n, filled = len(missing), int((~missing).sum())
+        different = len(set(values[~missing])) if column.type.kind == "category" else 0
+        if not filled and n:
+            why, todo = "is empty", ""
+        elif is_identifier(different, filled) and name not in roles.categorical:
+            why = f"holds {different:,} different texts in {plural(filled, 'row')}"
+            todo = ", such as names or identifiers, from which nothing can be learned"
+        else:
+            continue
+        if roles.chosen:
+            raise TableError(f"{path}: column {name!r} {why}{todo}; leave it out of --features.")
+        del found[name]
+        notes.append(f"{path}: ignoring column {name!r}, which {why}{todo}.")
+    if not found:
+        raise TableError(f"{path}: no column is left to predict from. {' '.join(notes)}")
+    return notes
+
+
+def _rows_kept(
+    path: Path,
+    found: Mapping[str, Column],
+    roles: Roles,
+    lines: Sequence[int],
+    notes: list[str],
+) -> tuple[np.ndarray, list[str]]:
+    keep = _with_targets([found[name] for name in roles.targets], len(lines))
+    if not keep.all():
+        text = f"{plural(int((~keep).sum()), 'row')} without a value of the target"
+        notes = [*notes, f"{path}: {text} left out."]
+    if roles.missing == "drop":
+        complete = keep.copy()
+        for column in found.values():
+            complete &= ~column.missing
+        if not complete.all():
+            dropped = int(keep.sum() - complete.sum())
+            notes = [*notes, f"{path}: {plural(dropped, 'row')} with missing cells left out."]
+        keep = complete
+    return keep, notes
 
 
 def first(wrong: Mapping[str, Sequence[int]]) -> tuple[str, int]:
@@ -138,74 +206,75 @@ def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
             )
 
 
-def fault(cell: str, hint: str = "") -> str:
-    """What is wrong with a cell that is not a finite number."""
+def fault(cell: str, kind: str = "number", hint: str = "") -> str:
+    """What is wrong with a cell of a column of this kind."""
     text = cell.strip()
-    if text.lower() in MISSING or text.lower() in ("+nan", "-nan"):
+    if text.lower() in (MISSING_TEXT if kind == "category" else MISSING):
         shown = f"'{text}'" if text else "an empty cell"
         return f"{shown} is a missing value; fill it in or remove the row."
+    shown = repr(text if len(text) <= 40 else text[:37] + "…")
+    if kind == "date":
+        year = re.search(r"\d{4}", text)
+        if year is not None and not dates.FIRST_YEAR <= int(year[0]) <= dates.LAST_YEAR:
+            first, last = dates.FIRST_YEAR, dates.LAST_YEAR
+            return f"{shown} is outside the years {first} to {last}{hint or '; correct it'}."
+        return f"{shown} is not a date like the others in the column{hint}."
+    if kind == "time":
+        return f"{shown} is not a time of day such as 14:30{hint}."
+    if kind == "boolean":
+        return f"{shown} is neither true nor false{hint}."
     if text.lower().lstrip("+-") in ("inf", "infinity"):
         return f"'{text}' is infinite; every value must be finite."
+    if kind == "percent" and is_number(text.replace(",", "")):
+        return f"{shown} has no percent sign, but the column holds percentages{hint}."
+    if kind == "number" and text.endswith("%") and is_number(text[:-1].replace(",", "")):
+        return f"{shown} has a percent sign, but the column does not hold percentages{hint}."
     if "," in text and is_number(text.replace(".", "").replace(",", "")):
         return (
             f"'{text}' has a comma; write all numbers with a decimal point and no thousands "
             "separators, or separate the cells with semicolons and write decimal commas only."
         )
-    shown = text if len(text) <= 40 else text[:37] + "…"
-    if is_number(text) and "_" not in text:
-        return f"{shown!r} exceeds the limit of 1e150; rescale the column."
-    return f"{shown!r} is not a number{hint}."
+    if is_number(text) and "_" not in text and abs(float(text)) > LARGEST:
+        return f"{shown} exceeds the limit of 1e150; rescale the column."
+    return f"{shown} is not a number{hint}."
 
 
-def decimal_comma(columns: Iterable[Cells], separator: str) -> bool:
-    """Whether numbers are written 1,5: some have one comma, and none has a point.
-
-    Tables separated by tabs or bars may also write a thousand as 1,234. There, at least one comma
-    must not be followed by three digits. A semicolon is used where the comma is the decimal sign.
-    """
-    if separator == ",":
-        return False
-    with_comma = []
-    for column in columns:
-        for cell in column:
-            if "," in cell:
-                with_comma.append(cell.strip())
-            elif "." in cell and is_number(cell):
-                return False
-    if not with_comma or not all(is_number(c.replace(",", ".", 1)) for c in with_comma):
-        return False
-    return separator == ";" or any(len(c.partition(",")[2]) != 3 for c in with_comma)
-
-
-def check_text(path: Path, text: Mapping[str, Cells]) -> None:
-    """Raise TableError if columns hold text instead of numbers, naming all of them."""
-    words = {}
-    for name, cells in text.items():
-        filled = [cell for cell in cells if cell.strip().lower() not in MISSING]
-        # 1,234.5 is a number written in an unusual way, not text
-        number = [is_number(cell.replace(",", "").replace(".", "")) for cell in filled[:50]]
-        if filled and not any(number):
-            words[name] = filled[0].strip()[:20]
-    if words:
-        raise_for_text(path, "text instead of numbers", words)
+def check_targets(
+    path: Path,
+    found: Mapping[str, Column],
+    targets: Collection[str],
+    show: Callable[[str, int], str],
+) -> None:
+    """Raise TableError if a target holds class labels or dates instead of numbers."""
+    for name in targets:
+        column = found[name]
+        if column.type.kind in ("number", "percent"):
+            continue
+        if column.type.kind == "empty":
+            raise TableError(f"{path}: the target {name!r} is empty; there is nothing to predict.")
+        k = int(np.argmin(column.missing))
+        what = {"date": "dates", "time": "times of day"}.get(column.type.kind, "text")
+        classes = "" if what != "text" else "; sbnn does regression and cannot predict classes"
+        raise TableError(
+            f"{path}: the target {name!r} holds {what} (such as {show(name, k).strip()[:20]!r}), "
+            f"not numbers{classes}."
+        )
 
 
-def check_targets(path: Path, text: Mapping[str, Cells]) -> None:
-    """Raise TableError if a target holds class labels instead of numbers."""
-    for name, cells in text.items():
-        filled = [cell.strip() for cell in cells if cell.strip().lower() not in MISSING]
-        if filled and not any(any(c.isdigit() for c in cell) for cell in filled):
-            raise TableError(
-                f"{path}: the target {name!r} holds text (such as {filled[0][:20]!r}), not "
-                "numbers; sbnn does regression and cannot predict classes."
-            )
-
-
-def raise_for_text(path: Path, what: str, words: Mapping[str, str], hint: bool = True) -> NoReturn:
-    """Name columns without numbers, each with an example."""
+def raise_for_text(path: Path, what: str, words: Mapping[str, str], hint: bool) -> NoReturn:
+    """Name columns that cannot be used, each with an example; `hint` suggests to exclude them."""
     shown = [f"{n!r} (such as {w!r})" for n, w in itertools.islice(words.items(), 8)]
     rest = f" and {len(words) - 8} more" if len(words) > 8 else ""
     todo = f"; exclude columns that are not inputs: {exclude_options(list(words))}" if hint else ""
     raise TableError(
         f"{path}: {what} in {plural(len(words), 'column')}: {', '.join(shown)}{rest}{todo}"
+    )
+
+
+def text_reader(text: Mapping[str, Cells], comma: bool, separator: str) -> Read:
+    """A `Read` for the columns of a text table."""
+    from sbnn.tables.column_types import read_text
+
+    return lambda name, known, categorical: read_text(
+        text[name], known, categorical, comma, separator
     )

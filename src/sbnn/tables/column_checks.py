@@ -1,44 +1,11 @@
-"""Checks on DataFrames: non-numeric, duplicated and near-duplicated columns, row numbers."""
+"""Checks on DataFrames: constant, equal and similar columns, row numbers, few and equal rows."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sbnn._core.text import plural
-
-
-def check_numbers(X: Any) -> None:
-    """Raise ValueError if a DataFrame has columns that are not numbers, naming all of them.
-
-    Anything but a DataFrame passes: scikit-learn checks it.
-    """
-    if not isinstance(X, pd.DataFrame):
-        return
-    wrong = [k for k in range(X.shape[1]) if not _is_numeric(X.iloc[:, k])]
-    if not wrong:
-        return
-    shown = [f"{X.columns[k]!r} (such as {str(X.iloc[0, k])[:20]!r})" for k in wrong[:8]]
-    more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
-    raise ValueError(
-        f"Columns of X that are not numbers: {', '.join(shown)}{more}; drop them or convert them "
-        "to numbers, for example with pandas.get_dummies."
-    )
-
-
-def _is_numeric(column: pd.Series) -> bool:
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return True
-    if len(column) == 0 or column.dtype.kind in "mM":
-        return len(column) == 0
-    try:
-        np.asarray(column, dtype=float)
-    except (TypeError, ValueError):
-        return False
-    return True
-
 
 # 1 − |r| below this is rounding: columns then differ by 1.4e-6 of their spread.
 SAME = 1e-12
@@ -141,3 +108,39 @@ def about_row_numbers(X: pd.DataFrame) -> list[str]:
                 "ignore it with --exclude."
             )
     return out
+
+
+FEW_ROWS = 30
+
+
+def about_constant_columns(X: pd.DataFrame, n_shown: int = 8) -> list[str]:
+    """A sentence if some inputs have the same value in every row."""
+    constant = [f"“{name}”" for name in X if X[name].nunique(dropna=False) == 1]
+    return [f"The same value in every row: {', '.join(constant[:n_shown])}."] if constant else []
+
+
+def about_few_rows(n: int) -> list[str]:
+    """A sentence if there are few rows."""
+    if n >= FEW_ROWS:
+        return []
+    return [
+        f"Only {n} rows: predictions and scores are rough, and intervals from this little data "
+        "are more often too narrow than too wide."
+    ]
+
+
+def about_duplicate_rows(n: int) -> list[str]:
+    """A sentence if n rows repeat others, targets included."""
+    if not n:
+        return []
+    return [f"{n} rows are exact duplicates; scores on unseen rows may look too good."]
+
+
+def about_two_values(name: str, values: np.ndarray) -> list[str]:
+    """A sentence if a target has only two values."""
+    if len(np.unique(values)) != 2:
+        return []
+    return [
+        f"“{name}” has only two values and looks like a class label. sbnn does regression: "
+        "do not read its predictions as probabilities or its intervals as error bars."
+    ]

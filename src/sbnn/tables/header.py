@@ -56,8 +56,8 @@ def select(
     `others` hold standard errors or weights of the rows.
     """
     known = set(header)
-    chosen = None if features is None else _split("--features", features, known)
-    excluded = set(_split("--exclude", exclude, known))
+    chosen = None if features is None else split("--features", features, known)
+    excluded = set(split("--exclude", exclude, known))
     asked = dict.fromkeys([*targets, *others, *(chosen or ()), *sorted(excluded)])
     unknown = [name for name in asked if name not in known]
     if unknown:
@@ -95,7 +95,7 @@ def select(
     return chosen
 
 
-def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
+def split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
     """Names as they are, or "a,b" → a, b; a name with a comma may be in quotation marks."""
     out: list[str] = []
     with_commas = [name for name in known if "," in name]
@@ -113,7 +113,7 @@ def _split(option: str, values: Sequence[str], known: set[str]) -> list[str]:
 
 
 def without_unnamed(
-    path: Path, header: list[str], features: list[str], first: Sequence[str] = ()
+    path: Path, header: list[str], features: Sequence[str], first: Sequence[str] = ()
 ) -> tuple[list[str], str]:
     """The features that have a name, and a note about a column that was ignored.
 
@@ -121,10 +121,10 @@ def without_unnamed(
     that pandas writes. Any other column without a name is an error.
     """
     if "" not in features:
-        return features, ""
+        return list(features), ""
     place = header.index("")
     named = [name for name in features if name]
-    count = [int(c) if c.strip().isdecimal() else -1 for c in first]
+    count = [int(c) if c.strip().isdecimal() and len(c) < 20 else -1 for c in first]
     counts = bool(count) and count == list(range(count[0], count[0] + len(count)))
     if place == 0 and header.count("") == 1 and counts and count[0] in (0, 1) and named:
         return named, (

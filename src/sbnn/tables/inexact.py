@@ -104,5 +104,6 @@ def _whole(cell: Any) -> int | None:
     """The integer that a cell holds, or None."""
     if isinstance(cell, str):
         text = cell.strip()
-        return int(text) if re.fullmatch(r"[+-]?\d+", text) else None
+        found = re.fullmatch(r"([+-]?)0*(\d{1,400})", text)  # Python limits the digits of int()
+        return None if found is None else int(found[1] + found[2])
     return int(cell) if isinstance(cell, int | np.integer) else None

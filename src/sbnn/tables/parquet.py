@@ -1,29 +1,32 @@
-"""Columns of a Parquet file as numbers, checked like the cells of a text table."""
+"""Columns of a Parquet file, typed and checked like those of a text table."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from sbnn.tables.cells import LARGEST, fault, first, raise_for_cells, raise_for_text
-from sbnn.tables.header import TableError, check_header, select, without_unnamed
+from sbnn.tables.cells import Roles, raise_for_text, read_columns
+from sbnn.tables.column_types import Column, ColumnType, read_series
+from sbnn.tables.header import TableError, check_header, without_unnamed
 from sbnn.tables.inexact import about_large_integers
+from sbnn.tables.numerals import LARGEST
+
+if TYPE_CHECKING:
+    from sbnn.tables.reader import Table
 
 SUFFIXES = (".parquet", ".pq")
 
 
-class ParquetTable(NamedTuple):
-    """Numbers and the whole file; in both, the index is the line a CSV file would have."""
+class ParquetFile(NamedTuple):
+    """The columns of a file; the index is the line a CSV file would have."""
 
-    numbers: pd.DataFrame
-    whole: pd.DataFrame
-    notes: tuple[str, ...]
+    frame: pd.DataFrame
+    names: list[str]
+    index_names: list[str]  # pandas stores a named index as a column; an input only if asked for
 
 
 def is_parquet(path: Path, data: bytes) -> bool:
@@ -44,18 +47,9 @@ def load(path: Path, data: bytes) -> pd.DataFrame:
         raise TableError(f"{path} is not a readable Parquet file: {lines[0]}") from None
 
 
-def read(
-    path: Path,
-    data: bytes,
-    targets: Sequence[str],
-    features: Sequence[str] | None,
-    exclude: Sequence[str],
-    others: Sequence[str] = (),
-    if_present: bool = False,
-) -> ParquetTable:
-    """Read features and targets as numbers; `sbnn.tables.reader.read` describes the arguments."""
+def load_columns(path: Path, data: bytes) -> ParquetFile:
+    """The columns of a file, with their names checked."""
     found = load(path, data)
-    # pandas stores a named index as a column. It is a feature only if the user asks for it.
     index = [str(name) for name in found.index.names if name is not None]
     found = found.reset_index() if index else found
     header = [str(name) for name in found.columns]
@@ -63,50 +57,43 @@ def read(
         raise TableError(f"{path} has no columns.")
     found.columns = pd.Index(header)
     check_header(path, header, numeric_names=True)
-    others = [name for name in others if name in header or not if_present]
-    if features is None:
-        used = {*targets, *others}
-        exclude = [*exclude, *(name for name in index if name not in used)]
-    inputs = select(path, header, targets, features, exclude, others)
-    if features is None:
-        inputs, _ = without_unnamed(path, header, inputs)
     # As in a CSV file, the first row of data is on line 2.
     found.index = pd.RangeIndex(2, len(found) + 2, name="line")
-    chosen = [*inputs, *targets, *others]
-    numbers = pd.DataFrame(
-        _numbers(path, found, chosen, asked=chosen if features else [*targets, *others]),
-        index=found.index,
-        columns=chosen,
-    )
-    ignored = [name for name in index if features is None and name not in numbers]
-    note = f"{path}: the index {', '.join(map(repr, ignored))} is ignored; use it with --features."
-    notes = [note] if ignored else []
-    cells = {name: found[name].to_numpy() for name in chosen}
-    values = {name: numbers[name].to_numpy() for name in chosen}
-    notes += about_large_integers(path, cells, values, list(found.index))
-    return ParquetTable(numbers, found, tuple(notes))
+    return ParquetFile(found, header, index)
 
 
-def _numbers(
-    path: Path, table: pd.DataFrame, chosen: Sequence[str], asked: Sequence[str]
-) -> dict[str, np.ndarray]:
-    """The chosen columns as numbers; no hint to exclude a column that the user `asked` for."""
-    values, words = {}, {}
-    for name in chosen:
-        column = table[name]
-        filled = column.dropna()
-        numeric = pd.api.types.is_numeric_dtype(column.dtype)
-        if numeric or (len(filled) and filled.map(lambda v: isinstance(v, Decimal)).all()):
-            values[name] = column.to_numpy(dtype=float, na_value=np.nan)
-        else:
-            words[name] = str(filled.iloc[0])[:20] if len(filled) else "nothing"
+def read(path: Path, found: ParquetFile, roles: Roles, whole: bool) -> Table:
+    """Read features and targets; `sbnn.tables.reader.read` describes the arguments."""
+    from sbnn.tables.reader import Table, frame_of
+
+    frame = found.frame
+    if not roles.chosen:
+        inputs, _ = without_unnamed(path, found.names, list(roles.inputs))
+        roles = roles._replace(inputs=inputs)
+    names, lines = [*roles.inputs, *roles.targets, *roles.others], list(frame.index)
+    words = {}
+    for name in names:
+        try:
+            read_series(frame[name].head(1000))
+        except TypeError:
+            words[name] = str(frame[name].dropna().iloc[0])[:20]
     if words:
-        raise_for_text(
-            path, "values that are not numbers", words, hint=words.keys().isdisjoint(asked)
-        )
-    wrong = {n: np.flatnonzero(~(np.abs(v) <= LARGEST)).tolist() for n, v in values.items()}
-    wrong = {n: rows for n, rows in wrong.items() if rows}
-    if wrong:
-        name, k = first(wrong)
-        raise_for_cells(path, wrong, list(table.index), fault(str(values[name][k])))
-    return values
+        raise_for_text(path, "neither numbers nor text nor dates", words, hint=not roles.chosen)
+
+    def column_of(name: str, known: ColumnType | None, categorical: bool) -> Column:
+        column = read_series(frame[name], known, categorical)
+        if column.values.dtype.kind != "f":
+            return column
+        return column._replace(wrong=column.wrong | (np.abs(column.values) > LARGEST))
+
+    show = lambda name, k: "" if pd.isna(frame[name].iloc[k]) else str(frame[name].iloc[k])
+    typed = read_columns(path, column_of, show, roles, lines)
+    ignored = [name for name in found.index_names if not roles.chosen and name not in typed.columns]
+    note = f"{path}: the index {', '.join(map(repr, ignored))} is ignored; use it with --features."
+    values = {n: c.values for n, c in typed.columns.items() if c.type.kind == "number"}
+    cells = {name: frame[name].to_numpy() for name in values}
+    notes = [*([note] if ignored else []), *typed.notes]
+    notes += about_large_integers(path, cells, values, lines)
+    types = {name: typed.columns[name].type for name in roles.inputs if name in typed.columns}
+    kept = frame[typed.keep] if whole else None
+    return Table(frame_of(typed, lines), types, kept, ",", False, tuple(notes))

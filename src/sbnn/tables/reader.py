@@ -1,18 +1,23 @@
-"""Tables of numbers from CSV, TSV and Parquet files; errors name the line and the column."""
+"""Tables from CSV, TSV and Parquet files, each column by its type; errors name line and column."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from sbnn._core.text import plural
-from sbnn.tables.cells import as_numbers, check_spread, decimal_comma
+from sbnn.tables.cells import Roles, Typed, check_spread, read_columns, text_reader
+from sbnn.tables.column_types import ColumnType
+from sbnn.tables.dates import times_of
 from sbnn.tables.encoding import decode
-from sbnn.tables.header import TableError, nearest, select, without_unnamed
+from sbnn.tables.header import TableError, nearest, select, split, without_unnamed
 from sbnn.tables.inexact import about_large_integers, about_thousands
-from sbnn.tables.text import read_header, read_rows
+from sbnn.tables.numerals import decimal_comma
+from sbnn.tables.text import Header, read_header, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +28,10 @@ MIN_ROWS = 5
 class Table(NamedTuple):
     """What was read. The index of both frames is the line of the file, which starts at 1."""
 
-    numbers: pd.DataFrame  # features, then targets, then others
+    # Features, then targets, then others. Numbers are float (NaN: missing), dates datetime64, times
+    # of day datetime.time, and text has the dtype "category".
+    frame: pd.DataFrame
+    types: dict[str, ColumnType]  # of the features
     whole: pd.DataFrame | None  # all columns as in the file, header too; strings if it is text
     separator: str
     decimal_comma: bool
@@ -40,8 +48,11 @@ def read(
     encoding: str | None = None,
     others: Sequence[str] = (),
     if_present: bool = False,
+    categorical: Sequence[str] = (),
+    missing: str = "impute",
+    types: Mapping[str, ColumnType] | None = None,
 ) -> Table:
-    """Read features and targets as numbers; other columns may hold anything.
+    """Read features by their types and targets as numbers; other columns may hold anything.
 
     Parameters
     ----------
@@ -49,6 +60,7 @@ def read(
         CSV, TSV or Parquet. The separator (comma, semicolon, tab or bar) is found from the first
         lines. Unless it is a comma, numbers may have decimal commas.
     targets : sequence of str
+        Rows without a value are left out.
     features : sequence of str, optional
         Names, or several of them as "a,b". All columns except the targets if None.
     exclude : sequence of str
@@ -63,6 +75,13 @@ def read(
         Further columns of numbers, which are not features: standard errors or weights of the rows.
     if_present : bool
         Whether `others` that the file does not have are left out; otherwise they are an error.
+    categorical : sequence of str
+        Features that hold categories even if they look like numbers; given like `features`.
+    missing : {"impute", "drop", "error"}
+        Missing cells of features: leave them to the model, leave out the rows, or raise.
+    types : mapping of str to ColumnType, optional
+        Types of the features in a fit. Otherwise they are found from the cells; empty columns and
+        identifiers are then left out.
 
     Returns
     -------
@@ -77,29 +96,52 @@ def read(
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "data.csv")
-    >>> _ = path.write_text("id,a,y\\nx,1.5,2\\nz,2.5,3\\n")
-    >>> read(path, ["y"], exclude=["id"], min_rows=2).numbers
+    >>> _ = path.write_text("id,a,y\\nx,1.5,2\\nz,,3\\n")
+    >>> read(path, ["y"], exclude=["id"], min_rows=2).frame
             a    y
     line
     2     1.5  2.0
-    3     2.5  3.0
+    3     NaN  3.0
     """
     from sbnn.tables import parquet
 
     path, others = Path(path), list(dict.fromkeys(others))
     data = _bytes(path)
-    if parquet.is_parquet(path, data):
-        found = parquet.read(path, data, targets, features, exclude, others, if_present)
-        table = Table(found.numbers, found.whole if whole else None, ",", False, found.notes)
+    is_parquet = parquet.is_parquet(path, data)
+    if is_parquet:
+        found = parquet.load_columns(path, data)
+        header = found.names
     else:
-        text = decode(path, data, encoding)
-        table = _read_text(path, text, targets, features, exclude, whole, others, if_present)
-    n = len(table.numbers)
+        text = read_header(path, decode(path, data, encoding))
+        header = text.names
+    others = [name for name in others if name in header or not if_present]
+    hidden = found.index_names if is_parquet and features is None else []
+    excluded = [*exclude, *(name for name in hidden if name not in {*targets, *others})]
+    inputs = select(path, header, targets, features, excluded, others)
+    codes = _categorical(path, categorical, inputs)
+    roles = Roles(inputs, targets, others, codes, features is not None, missing, types)
+    if is_parquet:
+        table = parquet.read(path, found, roles, whole)
+    else:
+        table = _read_text(path, text, roles, whole)
+    n = len(table.frame)
     if n < min_rows:
         needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
         raise TableError(f"{path} has {plural(n, 'row')} of data; at least {needed} needed.")
-    check_spread(path, {name: table.numbers[name].to_numpy() for name in targets})
+    check_spread(path, {name: table.frame[name].to_numpy() for name in targets})
     return table
+
+
+def _categorical(path: Path, categorical: Sequence[str], inputs: Sequence[str]) -> list[str]:
+    names = split("--categorical", categorical, set(inputs))
+    for name in names:
+        if name not in inputs:
+            close = nearest(name, inputs)
+            hint = "" if close is None else f"; did you mean {close!r}?"
+            raise TableError(
+                f"{path}: --categorical {name!r} is not one of the inputs{hint or '.'}"
+            )
+    return names
 
 
 def columns(path: str | Path, encoding: str | None = None) -> list[str]:
@@ -143,42 +185,47 @@ def near(path: Path, folders: bool = False) -> str:
     return "" if found is None else f"; did you mean {str(path.with_name(found))!r}?"
 
 
-def _read_text(
-    path: Path,
-    text: str,
-    targets: Sequence[str],
-    features: Sequence[str] | None,
-    exclude: Sequence[str],
-    whole: bool,
-    others: Sequence[str],
-    if_present: bool,
-) -> Table:
-    import pandas as pd
-
-    header = read_header(path, text)
-    others = [name for name in others if name in header.names or not if_present]
-    inputs = select(path, header.names, targets, features, exclude, others)
+def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
     lines, cells = read_rows(path, header)
-    notes = []
-    if features is None:
-        inputs, note = without_unnamed(path, header.names, inputs, cells[0].tolist())
-        notes += [note] if note else []
+    notes: list[str] = []
+    if not roles.chosen:
+        inputs, note = without_unnamed(path, header.names, roles.inputs, cells[0].tolist())
+        roles, notes = roles._replace(inputs=inputs), [note] if note else []
     place = {name: k for k, name in enumerate(header.names)}
-    chosen = {name: cells[place[name]].to_numpy() for name in [*inputs, *targets, *others]}
-    values, comma = as_numbers(
-        path, chosen, lines, header.separator, set(targets), features is not None, others
+    names = [*roles.inputs, *roles.targets, *roles.others]
+    text = {name: cells[place[name]].to_numpy() for name in names}
+    separator = header.separator
+    comma = decimal_comma(
+        (text[name] for name in names if name not in roles.categorical), separator
     )
+    read = text_reader(text, comma, separator)
+    typed = read_columns(path, read, lambda name, k: text[name][k], roles, lines)
+    numeric = {n: text[n] for n, c in typed.columns.items() if c.type.kind == "number"}
     if comma:
         notes.append(f"{path}: reading numbers with decimal commas (1,5 is one and a half).")
     else:
-        notes += about_thousands(path, chosen, header.separator)
-    notes += about_large_integers(path, chosen, values, lines)
-    index = pd.Index(lines, name="line")
-    numbers = pd.DataFrame(values, index=index, columns=list(chosen))
+        notes += about_thousands(path, numeric, separator)
+    notes += typed.notes
+    values = {name: typed.columns[name].values for name in numeric}
+    notes += about_large_integers(path, numeric, values, lines)
+    frame = frame_of(typed, lines)
+    types = {name: typed.columns[name].type for name in roles.inputs if name in typed.columns}
     if not whole:
-        return Table(numbers, None, header.separator, comma, tuple(notes))
-    points = any("." in cell for column in chosen.values() for cell in column)
+        return Table(frame, types, None, separator, comma, tuple(notes))
+    points = any("." in cell for column in numeric.values() for cell in column)
     if not comma and not points:  # the features are whole numbers; other columns may show it
-        comma = any(decimal_comma([cells[k]], header.separator) for k in cells)
-    everything = cells.set_axis(header.cells, axis=1).set_axis(index, axis=0)
-    return Table(numbers, everything, header.separator, comma, tuple(notes))
+        comma = any(decimal_comma([cells[k]], separator) for k in cells)
+    everything = cells.set_axis(header.cells, axis=1).set_axis(lines, axis=0)
+    return Table(frame, types, everything[typed.keep], separator, comma, tuple(notes))
+
+
+def frame_of(typed: Typed, lines: Sequence[int]) -> pd.DataFrame:
+    """The rows that are kept; the index is the line."""
+    import pandas as pd
+
+    make: dict[str, Callable] = {"category": pd.Categorical, "time": times_of}
+    columns = {
+        name: make.get(c.type.kind, np.asarray)(c.values) for name, c in typed.columns.items()
+    }
+    index = pd.Index(lines, name="line")
+    return pd.DataFrame(columns, index=index)[typed.keep]
