@@ -10,6 +10,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn._core import messages as m
+from sbnn.methods.last_layer import messages as last_layer
+from sbnn.regressor.account.cautions import DataWarning, TableCaution
+from sbnn.regressor.laplace_posterior import InputsChosen
 from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
 
 SLOW = m.SamplingSlow(1, 0.8)
@@ -34,6 +37,13 @@ EXAMPLES = [
     m.OptimaNotConverged(3, 16, 200, None),
     m.MethodRequested(),
     m.MethodChosen(),
+    last_layer.EvidenceMaximised(),
+    last_layer.EvidenceNotMaximised(),
+    last_layer.Interpolated(3, 20.0, 1e-8),
+    last_layer.EvidenceBound(),
+    InputsChosen(10, 128),
+    InputsChosen(10, 2000),
+    TableCaution("There are only 5 rows."),
 ]
 
 
@@ -57,7 +67,7 @@ def test_loading_an_invalid_message_raises(stored):
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.code)
 def test_command_line_wording_contains_no_python_advice(message):
-    text = message.for_command_line()
+    text = message.for_command_line() or ""
     words = ["max_moves", "n_particles", "β", "particles", "jax", "method_options", "method="]
     assert not [word for word in words if word in text]
 
@@ -101,6 +111,9 @@ def test_only_convergence_and_failure_messages_are_warnings():
         m.OptimaNotConverged: ConvergenceWarning,
         m.ModeNotReached: ConvergenceWarning,
         m.FunctionFailed: RuntimeWarning,
+        last_layer.EvidenceNotMaximised: ConvergenceWarning,
+        last_layer.Interpolated: ConvergenceWarning,
+        TableCaution: DataWarning,
     }
     for message in EXAMPLES:
         assert message.category is expected.get(type(message))

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 Array = Any  # a NumPy or a JAX array
+_NUMPY = (np.ndarray, np.generic, float, int)
 
 
 def namespace(*arrays: Array) -> Any:
     """`numpy` if all arrays are NumPy's or plain numbers, else `jax.numpy`."""
-    if all(isinstance(a, np.ndarray | np.generic | float | int) for a in arrays):
+    for a in arrays:
+        if type(a) is not np.ndarray and not isinstance(a, _NUMPY):
+            break
+    else:
         return np
     import jax.numpy
 
