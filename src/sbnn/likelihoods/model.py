@@ -13,6 +13,17 @@ from sbnn.likelihoods.base import Likelihood
 
 
 @dataclass(frozen=True, eq=False)
+class ModelAt:
+    """A model of parameters and inputs, at the inputs of the observations."""
+
+    model: Callable[[Any, Any], Any]
+    x: Any
+
+    def __call__(self, theta: Any) -> Any:
+        return self.model(theta, self.x)
+
+
+@dataclass(frozen=True, eq=False)
 class ModelLikelihood:
     """log p(y | model(θ)), for data = (y, known parameters of the likelihood).
 
@@ -28,7 +39,7 @@ class ModelLikelihood:
     def __call__(self, theta: Any, data: tuple[Any, Any]) -> Any:
         y, known = data
         if isinstance(theta, np.ndarray):
-            with np.errstate(over="ignore", invalid="ignore"):  # NaN and ∞ are rejected later
+            with np.errstate(all="ignore"):  # NaN and ∞ are rejected later
                 predictions = as_real("model(theta)", self.model(theta[: self.n_parameters]))
                 return self._value(theta, y, known, predictions)
         import jax.numpy as jnp

@@ -12,7 +12,7 @@ from scipy import special, stats
 from sbnn._core.arrays import Array, namespace
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.gaussian import VARIANCE_FLOOR, Gaussian, spread_of
-from sbnn.likelihoods.varying import scale_slope
+from sbnn.likelihoods.varying import scale_information, scale_slope
 
 if TYPE_CHECKING:
     from sbnn.priors import KnownPrior
@@ -181,7 +181,7 @@ class VaryingStudentT(Likelihood):
         """((ν + 1) / ((ν + 3) σ²), 2ν / (ν + 3))."""
         xp, nu = namespace(f, theta), _nu(theta[..., 0])
         first = (nu + 1) / (nu + 3) * xp.exp(-2.0 * f[..., 1])
-        return xp.stack([first, xp.broadcast_to(2 * nu / (nu + 3), first.shape)], axis=-1)
+        return scale_information(xp, first, 2 * nu / (nu + 3))
 
     def score(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
         nu, z = _nu(theta[..., 0]), (y - f[..., 0]) * np.exp(-f[..., 1])

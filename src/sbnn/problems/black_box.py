@@ -22,7 +22,8 @@ class BlackBox(NamedTuple):
 
     def value(self, theta: np.ndarray) -> float:
         """Evaluate the function at one θ and check that it returns a single number."""
-        value = self.function(theta) if self.data is None else self.function(theta, self.data)
+        with np.errstate(all="ignore"):  # a likelihood of zero is not worth a warning
+            value = self.function(theta) if self.data is None else self.function(theta, self.data)
         if value is None:
             raise ValueError("`log_likelihood` returned None; does it end with `return`?")
         if isinstance(value, bool | np.bool_):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from sbnn.likelihoods.model import ModelLikelihood
+from sbnn.likelihoods.model import ModelAt, ModelLikelihood
 
 if TYPE_CHECKING:
     from sbnn.problems.problem import Problem
@@ -48,6 +48,8 @@ def function_identity(function: Callable) -> dict[str, Any]:
     """Name and code of a function, with hashes of the outside values it reads, by name."""
     if isinstance(function, ModelLikelihood):
         return {**function_identity(function.model), "noise": value_hash(function.likelihood)}
+    if isinstance(function, ModelAt):
+        return {**function_identity(function.model), "inputs": value_hash(function.x)}
     function = _unwrap(function)
     if not isinstance(function, types.FunctionType):
         return {"name": _name(function), "code": value_hash(function)}

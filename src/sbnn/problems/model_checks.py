@@ -18,7 +18,7 @@ from sbnn._core.float64 import float64
 from sbnn._core.forks import require_usable_jax
 from sbnn._core.text import plural
 from sbnn.likelihoods import Likelihood
-from sbnn.likelihoods.model import ModelLikelihood, check_predictions
+from sbnn.likelihoods.model import ModelAt, ModelLikelihood, check_predictions
 from sbnn.priors import KnownPrior
 from sbnn.problems.noise import check_noise_std, noise_priors, require_gaussian
 from sbnn.problems.regression import Regression
@@ -36,7 +36,7 @@ class ModelParts(NamedTuple):
 
 
 def around_model(
-    model: Callable[[Any], Any],
+    model: Callable[..., Any],
     y: Any,
     noise_std: Any,
     likelihood: Likelihood,
@@ -44,6 +44,7 @@ def around_model(
     priors: Mapping[str, KnownPrior] | None,
     noise_prior: KnownPrior | None,
     black_box: bool | None,
+    x: Any = None,
 ) -> ModelParts:
     """Check a model and its observations and return the parts of a problem.
 
@@ -59,13 +60,14 @@ def around_model(
     """
     if not callable(model):
         raise TypeError(f"`model` must be a function; got {model!r}.")
+    users, model = model, model if x is None else ModelAt(model, as_inputs(x))
     names, given, y = list(names), dict(priors or {}), check_observations(y)
     function = ModelLikelihood(model, len(names), likelihood, noise_std is None)
     shape: tuple[int, ...] | None
     if black_box is False:  # let JAX raise its own tracing error
         shape = shape_of(model, len(names))
     else:
-        shape = None if black_box else traced_shape(model, len(names))
+        shape = None if black_box else traced_shape(model, len(names), users)
     n_outputs = len(likelihood.outputs)
     if shape is not None:
         check_predictions(shape, y.shape if n_outputs == 1 else (*y.shape, n_outputs))
@@ -89,8 +91,15 @@ def around_model(
     def outputs(phi: Any, inputs: None) -> Any:
         return model(phi[:n_model]).reshape(*columns.shape, n_outputs)
 
-    regression = Regression(outputs, None, n_model, likelihood, columns, known)
+    regression = Regression(
+        outputs, None, n_model, likelihood, columns, known, users, x is not None
+    )
     return ModelParts(function, data, names, given, shape is not None, regression)
+
+
+def as_inputs(x: Any) -> Any:
+    """Inputs as a user's model gets them: lists and tuples as arrays, anything else as it is."""
+    return np.asarray(x) if isinstance(x, list | tuple) else x
 
 
 def traced_shape(

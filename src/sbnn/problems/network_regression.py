@@ -13,13 +13,15 @@ import numpy as np
 
 from sbnn._core.arrays import NotRealError, as_real
 from sbnn.likelihoods import Likelihood, resolve
-from sbnn.priors import KnownPrior, select_names
+from sbnn.priors import JointPrior, KnownPrior, select_names
 from sbnn.problems.fingerprints import fingerprint
+from sbnn.problems.many_networks import gradient_of_many, log_likelihood_of_many
 from sbnn.problems.network import Network
 from sbnn.problems.noise import check_noise_std, noise_priors, require_gaussian
 from sbnn.problems.problem import Problem
 from sbnn.problems.regression import Regression
 from sbnn.problems.symmetry import Symmetry
+from sbnn.problems.target import Target
 
 
 class NetworkProblem(Problem):
@@ -93,6 +95,13 @@ class NetworkProblem(Problem):
         inferred = self.noise_std is None
         return _rapid_log_likelihood(
             self.network, self.likelihood, inferred, self.data[2].ndim > 2, self._walk_precision
+        )
+
+    def smooth_target(self, prior: JointPrior | None = None) -> Target:
+        kind = (self.network, self.likelihood, self.noise_std is None)
+        prior = prior if prior is not None else self.known_prior()
+        return Target(
+            self.data, prior, log_likelihood_of_many(*kind), None, gradient_of_many(*kind)
         )
 
     @functools.cached_property

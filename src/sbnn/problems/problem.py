@@ -87,10 +87,8 @@ class Problem:
 
     Raises
     ------
-    TypeError
-        If `log_likelihood` is not callable or a prior is not from `sbnn.priors`.
-    ValueError
-        If names, priors or `bound` are invalid, or the function does not return a scalar.
+    TypeError, ValueError
+        If an argument is invalid, or the function does not return a scalar.
 
     Examples
     --------
@@ -145,6 +143,7 @@ class Problem:
         noise_prior: KnownPrior | None = None,
         bound: float = 20.0,
         black_box: bool | None = None,
+        x: Any = None,
     ) -> Problem:
         """Problem for a model that predicts y: a JAX or Python function, or a simulator.
 
@@ -166,6 +165,9 @@ class Problem:
         names, priors, ard, bound, black_box
             As for `Problem`. Set ``black_box=True`` for a model that runs a program or writes
             files, so that JAX does not try to trace it.
+        x : optional
+            Inputs of the observations. The model is then called as ``model(theta, x)``, and
+            `Result.predict` with other inputs.
 
         Returns
         -------
@@ -173,10 +175,8 @@ class Problem:
 
         Raises
         ------
-        TypeError
-            If `model` is not callable.
-        ValueError
-            If y, the predictions, the noise or the priors are invalid.
+        TypeError, ValueError
+            If an argument or the shape of the predictions is invalid.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Problem:
         (('size', 'decay', 'log_sigma'), True)
         """
         parts = around_model(
-            model, y, noise_std, resolve(noise), names, priors, noise_prior, black_box
+            model, y, noise_std, resolve(noise), names, priors, noise_prior, black_box, x
         )
         problem = cls(
             parts.function, parts.names, parts.priors, ard,
@@ -254,11 +254,9 @@ class Problem:
 
     def __repr__(self) -> str:
         shown = ", ".join(self.names[:6]) + (", …" if len(self.names) > 6 else "")
-        kind = "black box" if self.black_box else "JAX"
-        return (
-            f"<sbnn problem: {self.n_parameters} parameters ({shown}), {int(self.ard.sum())} of "
-            f"them ARD; {kind} log-likelihood>"
-        )
+        kind, size = "black box" if self.black_box else "JAX", f"{self.n_parameters} parameters"
+        ard = f"{int(self.ard.sum())} of them ARD"
+        return f"<sbnn problem: {size} ({shown}), {ard}; {kind} log-likelihood>"
 
     @property
     def n_parameters(self) -> int:
@@ -305,14 +303,16 @@ class Problem:
         """The problem in the form a sampler needs, under `prior` (default: `known_prior()`)."""
         function = self.function if self.black_box else self._batched
         data = () if self.black_box else self._arrays
-        prior = prior if prior is not None else self.known_prior()
-        return Target(data, prior, function, self._rapid)
+        return Target(data, prior or self.known_prior(), function, self._rapid)
+
+    def smooth_target(self, prior: JointPrior | None = None) -> Target:
+        """The same with fast gradients, for samplers that follow them."""
+        return self.target(prior)
 
     def log_box_volume(self) -> float:
         """Log volume of the box of the ARD parameters, the difference log Z₀ − log Z."""
-        return float(
-            sum(math.log(p.high - p.low) for p, a in zip(self.priors, self.ard) if a)  # type: ignore
-        )
+        boxes = (p for p, a in zip(self.priors, self.ard) if a)
+        return float(sum(math.log(box.high - box.low) for box in boxes))  # type: ignore
 
     @float64
     def log_likelihood(self, phi: Any) -> np.ndarray:

@@ -27,6 +27,9 @@ class Regression:
     y : ndarray, shape (n, n_targets)
     known : ndarray or None
         Known parameters of the likelihood, (n_targets, q) or (n, n_targets, q); None if inferred.
+    model : callable or None
+        A user's ``model(theta)``, or ``model(theta, x)`` if it takes inputs.
+    takes_inputs : bool
     """
 
     outputs: Callable[[Any, Any], Any]
@@ -35,6 +38,8 @@ class Regression:
     likelihood: Likelihood
     y: np.ndarray
     known: np.ndarray | None
+    model: Callable[..., Any] | None = None
+    takes_inputs: bool = False
 
     def theta(self, phi: Any) -> Any:
         """Parameters of the likelihood at φ of shape (…, d): (…, n_targets, q), or as known."""

@@ -228,3 +228,56 @@ def _is_even(kind: Any, numbers: tuple[float, ...], key: Any) -> bool:
         draws = kind.sampler(as_key(key), (64, 1))
         return bool(np.allclose(kind.density(draws), kind.density(-draws), rtol=1e-5, atol=1e-5))
     return False
+
+
+# Distance of a neuron's mode from zero, in posterior standard deviations, below which it is zero.
+AT_ZERO = 0.1
+
+
+def flip_walls(network: Network, mode: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Half-spaces a · φ > 0 that contain the mode and one point of each orbit of sign flips.
+
+    Flipping the signs of all weights of a neuron changes nothing if the activation is odd. A wall
+    a acts on a neuron's incoming weights, its bias and, in the last hidden layer, its outgoing
+    weights. In the first layer its side changes with the flip of its own neuron only, and so it
+    does in later layers once the layers before are fixed: exactly one of the images of a point
+    lies inside all walls. a = C⁻¹m, with the covariance C of the neuron's weights, separates
+    N(m, C) best from its image.
+
+    Parameters
+    ----------
+    network : Network
+    mode : ndarray, shape (n,)
+        Zero where pruned; entries after the network's parameters are ignored.
+    covariance : ndarray, shape (n, n)
+        Zero where pruned.
+
+    Returns
+    -------
+    ndarray, shape (n_neurons, n)
+        Zero rows for neurons without such a symmetry, and for those that are pruned or whose mode
+        is at zero, around which N(m, C) holds both images.
+    """
+    neurons = network.neurons()
+    walls = np.zeros((len(neurons), len(mode)))
+    if not ACTIVATIONS[network.activation].odd:
+        return walls
+    first_of_last = len(neurons) - (network.sizes[-2] if neurons else 0)
+    for number, neuron in enumerate(neurons):
+        members = np.append(neuron.incoming, neuron.bias)
+        if number >= first_of_last:
+            members = np.append(members, neuron.outgoing)
+        live = members[np.diag(covariance)[members] > 0]
+        wall = np.linalg.solve(covariance[np.ix_(live, live)], mode[live])
+        if wall @ mode[live] > AT_ZERO**2:
+            walls[number, live] = wall
+    return walls
+
+
+def mirror_signs(network: Network, phi: np.ndarray, walls: np.ndarray) -> np.ndarray:
+    """The flips that bring φ (…, n) inside the walls of `flip_walls`, as ±1 for each parameter."""
+    signs = np.ones(phi.shape)
+    for neuron, wall in zip(network.neurons(), walls):  # from the first layer to the last
+        outside = (signs * phi) @ wall < 0
+        signs[..., neuron.members] *= np.where(outside, -1.0, 1.0)[..., None]
+    return signs
