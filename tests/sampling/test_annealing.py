@@ -136,7 +136,7 @@ def test_black_box_gives_the_same_distribution():
         seen.append(phi)
         return log_likelihood(phi, np)
 
-    _, phi, _, _, _ = draws(key=4, evaluate=evaluate)
+    _, phi, _, _, _ = draws(n=600, key=4, evaluate=evaluate)
     assert np.abs(z_scores(phi)).max() < 4
     lows = min(batch[:, 2].min() for batch in seen)
     assert len(seen) > 500  # the black box was sampled
@@ -144,7 +144,7 @@ def test_black_box_gives_the_same_distribution():
 
 
 def test_interrupted_annealing_continues_to_the_same_result(tmp_path):
-    whole = draws(n=300)
+    whole = draws(n=100)
     folder = Folder(tmp_path, {"a": 1})
     calls = 0
 
@@ -156,13 +156,13 @@ def test_interrupted_annealing_continues_to_the_same_result(tmp_path):
         return log_likelihood(phi, np)
 
     with pytest.raises(KeyboardInterrupt):
-        draws(n=300, evaluate=evaluate, checkpoint=FolderCheckpoint(folder, "average"))
+        draws(n=100, evaluate=evaluate, checkpoint=FolderCheckpoint(folder, "average"))
     folder.close()
     again = Folder(tmp_path, {"a": 1})
     calls = 10_000
-    on = draws(n=300, evaluate=evaluate, checkpoint=FolderCheckpoint(again, "average"))
+    on = draws(n=100, evaluate=evaluate, checkpoint=FolderCheckpoint(again, "average"))
     again.close()
-    unbroken = draws(n=300, evaluate=lambda phi: log_likelihood(phi, np))
+    unbroken = draws(n=100, evaluate=lambda phi: log_likelihood(phi, np))
     np.testing.assert_array_equal(on[2], unbroken[2])
-    assert on[4] == unbroken[4] == whole[4] - 300  # the last, exact evaluation
+    assert on[4] == unbroken[4] == whole[4] - 100  # the last, exact evaluation
     assert np.isfinite(np.asarray(prior_log_density(toy().prior_at(np.zeros(2)), on[1]))).all()

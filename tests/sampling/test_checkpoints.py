@@ -221,7 +221,7 @@ def reference_run(method, kind, tmp_path) -> tuple[sbnn.methods.result.Result, f
 
 def test_killed_processes_continue_to_the_same_result(tmp_path):
     expected, seconds = reference_run("standard", "plain", tmp_path)
-    assert kill_and_continue("standard", "plain", tmp_path / "c", 3, 0.6 * seconds)
+    assert kill_and_continue("standard", "plain", tmp_path / "c", 2, 0.6 * seconds)
     assert same(sbnn.load(tmp_path / "result.nc"), expected)
 
 

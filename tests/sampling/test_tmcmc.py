@@ -248,8 +248,9 @@ print(len(jax.devices()), *test_tmcmc.answer())
 
 def answer():
     x, y = sbnn.datasets.boxcar()
-    problem = sbnn.network_problem(x, y, hidden_layer_sizes=(2,), noise_std=0.5, bound=10.0)
-    run = sbnn.standard(problem, key=3, n_particles=1500, max_moves=20)
+    problem = sbnn.network_problem(x, y, hidden_layer_sizes=(1,), noise_std=0.5, bound=10.0)
+    # more than one chunk of particles, so that both devices work
+    run = sbnn.standard(problem, key=3, n_particles=1100, max_moves=20)
     digest = hashlib.sha256(run.phi.tobytes() + run.log_likelihood.tobytes()).hexdigest()
     return [digest, run.log_evidence.hex(), run.log_evidence_error.hex()]
 

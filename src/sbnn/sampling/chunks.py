@@ -31,6 +31,7 @@ def chunked(
     common: tuple[Any, ...],
     random: Callable[[int], Any] | None = None,
     meanwhile: Callable[[], None] = lambda: None,
+    size: int | None = None,
 ) -> list[np.ndarray]:
     """Run function(*common, φ chunk, *rest chunks, random(i)) over equal chunks i.
 
@@ -52,6 +53,9 @@ def chunked(
         Last argument of chunk i.
     meanwhile : callable
         Called once after all chunks have been started.
+    size : int, optional
+        Particles in a chunk, whatever their number: populations of different sizes then share one
+        compiled program. By default as many as `chunks` says.
 
     Returns
     -------
@@ -59,7 +63,7 @@ def chunked(
         The arrays that `function` returned, with the chunks concatenated.
     """
     n = len(phi)
-    n_chunks, size = chunks(n)
+    n_chunks, size = chunks(n) if size is None else (-(-n // size), size)
     devices = jax.devices()
     parts = []
     for i in range(n_chunks):

@@ -7,17 +7,33 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from sbnn._core.extras import require
 from sbnn._core.text import duration
-from sbnn.sampling.state import Stage
 
-Progress = bool | Callable[[Stage], None]
+
+class Tempering(Protocol):
+    """What a display shows of a finished stage."""
+
+    @property
+    def beta(self) -> float: ...
+
+    @property
+    def ess(self) -> float: ...
+
+    @property
+    def acceptance(self) -> float: ...
+
+    @property
+    def n_evaluations(self) -> int: ...
+
+
+Progress = bool | Callable[[Any], None]
 
 
 @contextlib.contextmanager
-def reporter(progress: Progress, title: str) -> Iterator[Callable[[Stage], None] | None]:
+def reporter(progress: Progress, title: str) -> Iterator[Callable[[Any], None] | None]:
     """A function to call with each finished stage: the user's, a live display, or None.
 
     Parameters
@@ -55,7 +71,7 @@ def reporter(progress: Progress, title: str) -> Iterator[Callable[[Stage], None]
         task = display.add_task(title, total=1.0, text="sampling the prior")
         clock = TimeLeft()
 
-        def on_stage(stage: Stage) -> None:
+        def on_stage(stage: Tempering) -> None:
             text = f"{_numbers(stage)}  {clock.left(stage.beta)}"
             display.update(task, completed=fraction(stage.beta), text=text)
 
@@ -84,14 +100,14 @@ def fraction(beta: float) -> float:
     return min(1.0, max(0.02, 1.0 + math.log10(max(beta, 1e-5)) / 5.0))
 
 
-def _numbers(stage: Stage) -> str:
+def _numbers(stage: Tempering) -> str:
     return (
         f"β {stage.beta:.4f}  ESS {stage.ess:.0f}  acceptance {stage.acceptance:.2f}  "
         f"{stage.n_evaluations:,} evaluations"
     )
 
 
-def _line(title: str, stage: Stage) -> str:
+def _line(title: str, stage: Tempering) -> str:
     return f"{title}: {_numbers(stage)}"
 
 

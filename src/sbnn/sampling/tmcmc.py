@@ -47,6 +47,11 @@ class TmcmcResult(NamedTuple):
     converged: bool
 
     @property
+    def agreeing(self) -> bool:
+        """True: there is no second estimate to disagree with."""
+        return True
+
+    @property
     def beta(self) -> float:
         """The temperature reached; 1 is the posterior."""
         return self.stages[-1].beta if self.stages else 0.0
@@ -88,6 +93,7 @@ def tmcmc(
     evaluate: Evaluate | None = None,
     on_stage: Callable[[Stage], None] | None = None,
     max_stages: int = MAX_STAGES,
+    give_up: bool = False,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> TmcmcResult:
     """Sample p(φ) p(D|φ) and estimate the log evidence by tempering β from 0 to 1.
@@ -122,6 +128,8 @@ def tmcmc(
         Called with every finished Stage.
     max_stages : int
         Cap of stages.
+    give_up : bool
+        Stop at the first stage that gets stuck.
     checkpoint : Checkpoint
         Where the state is stored after every stage, and from which the run continues. All
         randomness comes from `key` and the number of the stage, so no generator is stored.
@@ -149,6 +157,8 @@ def tmcmc(
     else:
         state = TmcmcState.unpacked(saved)
     while (state.beta < 1.0 or not state.stages) and len(state.stages) < max_stages:
+        if give_up and state.stages and state.stages[-1].correlation > STUCK:
+            break
         state, stage = step(key, state, target, move=move, symmetry=symmetry, evaluate=evaluate)
         checkpoint.write(*state.packed())
         if on_stage is not None:

@@ -1,0 +1,6 @@
+"""Warm-start sequential Monte Carlo: from a Gaussian reference to the exact posterior."""
+
+from sbnn.sampling.warm_start.reference import Reference
+from sbnn.sampling.warm_start.sampler import WarmStartResult, init, step, warm_start
+
+__all__ = ["Reference", "WarmStartResult", "init", "step", "warm_start"]
