@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm
 import sbnn
 from sbnn.evidence import ascent as refine
 from sbnn.evidence import closed_form as evidence
-from sbnn.evidence.exact import exact_evidence
+from sbnn.evidence.cold import cold_evidence
 from sbnn.evidence.newton import maximise
 from sbnn.evidence.particle_estimates import particle_derivatives, savage_dickey
 from sbnn.priors import Hyperprior, Normal
@@ -99,7 +99,7 @@ def exact_runs():
     problem, _ = linear()
     log_alpha = np.array([0.0, 0.5, 1.0])
     return log_alpha, [
-        exact_evidence(problem, log_alpha, jax.random.key(k), n_particles=500) for k in keys(3)
+        cold_evidence(problem, log_alpha, jax.random.key(k), n_particles=500) for k in keys(3)
     ]
 
 
@@ -131,7 +131,7 @@ def test_exact_evidence_includes_known_priors():
         linear_log_likelihood, ["a", "b", "c"], {"b": Normal(-0.5, 0.3)}, ard=["a", "c"],
         data=(design, y),
     )  # fmt: skip
-    run = exact_evidence(problem, np.array([0.0, 1.0]), keys(1)[0], n_particles=500)
+    run = cold_evidence(problem, np.array([0.0, 1.0]), keys(1)[0], n_particles=500)
     variances = np.array([1.0, 0.09, np.exp(-1.0)])
     total = SIGMA**2 * np.eye(len(y)) + (design * variances) @ design.T
     truth = multivariate_normal.logpdf(y, -0.5 * design[:, 1], total)
@@ -141,7 +141,7 @@ def test_exact_evidence_includes_known_priors():
 @pytest.mark.parametrize("cold", [np.zeros(3), np.array([4.0, 4.0, -3.0])])
 def test_ascent_reaches_the_optimum_of_sparse_bayesian_learning(cold):
     problem, mixture = linear()
-    start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    start = cold_evidence(problem, cold, keys(1)[0], n_particles=500)
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
     optimum = maximise(np.zeros(3), mixture, problem.ard, HYPERPRIOR)
     reached = evidence.evaluate(ascent.log_alpha, mixture, problem.ard, HYPERPRIOR)
@@ -161,7 +161,7 @@ def test_ascent_reaches_the_optimum_of_sparse_bayesian_learning(cold):
 def test_ascent_prunes_an_irrelevant_parameter():
     problem, mixture = linear()
     cold = np.zeros(3)
-    start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    start = cold_evidence(problem, cold, keys(1)[0], n_particles=500)
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=0.5)
     assert ascent.log_alpha[2] > 5.0
     assert (ascent.log_alpha[:2] < 3.0).all()
@@ -175,7 +175,7 @@ def test_removal_that_costs_too_much_is_undone(monkeypatch):
     problem, mixture = linear()
     monkeypatch.setattr(refine, "WON_BACK", 1e6)
     cold = np.zeros(3)
-    start = exact_evidence(problem, cold, keys(1)[0], n_particles=500)
+    start = cold_evidence(problem, cold, keys(1)[0], n_particles=500)
     plain = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0])
     ascent = refine.ascend(problem, cold, start, HYPERPRIOR, keys(1)[0], sparsify=0.5)
     assert ascent.pruned == (2,)
@@ -191,7 +191,7 @@ def test_removal_that_costs_too_much_is_undone(monkeypatch):
 def test_parameters_pruned_earlier_keep_their_precision():
     problem, _ = linear()
     away = np.array([0.0, 9.0, 0.0])  # the second parameter is needed but held pruned
-    start = exact_evidence(problem, away, keys(1)[0], n_particles=500)
+    start = cold_evidence(problem, away, keys(1)[0], n_particles=500)
     held = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0], pruned=(1,))
     free = refine.ascend(problem, away, start, HYPERPRIOR, keys(1)[0])
     assert held.log_alpha[1] == 9.0

@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 
 import sbnn
 from sbnn.evidence import candidates as search
+from sbnn.evidence import permutations
 from sbnn.evidence.closed_form import evaluate
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import maximise
-from sbnn.methods._nsbl import too_coarse
+from sbnn.evidence.resolution import too_coarse
 from sbnn.priors import Hyperprior, Normal
 from sbnn.sampling.tmcmc import TmcmcResult
 
@@ -88,27 +89,27 @@ def study_net(**options):
 def test_one_pruned_neuron_of_three_has_multiplicity_three():
     gamma = np.ones(10)
     gamma[[2, 5, 8]] = 0.0  # the third neuron
-    assert search.multiplicity(study_net(), gamma) == 3
-    assert search.multiplicity(study_net(), np.ones(10)) == 1
+    assert permutations.multiplicity(study_net(), gamma) == 3
+    assert permutations.multiplicity(study_net(), np.ones(10)) == 1
 
 
 def test_models_with_different_terms_are_distinct_optima():
     """Without a network there is no symmetry: [1, 0] and [0, 1] keep different terms."""
     problem = sbnn.Problem(lambda t: -(t**2).sum(), ["a", "b"], ard=["a", "b"])
-    assert search._alike(problem, np.array([1.0, 0.0]), np.array([0.9, 0.1]))
-    assert not search._alike(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert permutations.alike(problem, np.array([1.0, 0.0]), np.array([0.9, 0.1]))
+    assert not permutations.alike(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
 
 
 def test_relevances_are_compared_up_to_permutations_of_neurons():
     third, first = np.ones(10), np.ones(10)
     third[[2, 5, 8]] = first[[0, 3, 6]] = 0.0
-    assert search._alike(study_net(), third, first)
-    assert not search._alike(study_net(), third, np.ones(10))
+    assert permutations.alike(study_net(), third, first)
+    assert not permutations.alike(study_net(), third, np.ones(10))
 
 
 def test_permutations_are_ignored_without_ard_parameters():
-    assert search._permutations(study_net(priors={"W": Normal(), "b": Normal()})) is None
-    assert search._permutations(study_net()).order == 6
+    assert permutations.permutations(study_net(priors={"W": Normal(), "b": Normal()})) is None
+    assert permutations.permutations(study_net()).order == 6
 
 
 @pytest.mark.parametrize(("precision", "too_large"), [(400.0, True), (4.0, False)])
@@ -149,7 +150,7 @@ def test_search_works_without_a_laplace_proposal(monkeypatch):
     def fails(*args):
         raise ValueError("no start had a finite log-likelihood")
 
-    monkeypatch.setattr(search, "laplace_log_alpha", fails)
+    monkeypatch.setattr(search, "laplace_optima", fails)
     without = sbnn.nsbl(problem, key=0, **options)
     assert without.verified
     error = np.hypot(with_it.log_evidence_error, without.log_evidence_error)

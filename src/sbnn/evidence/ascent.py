@@ -10,15 +10,14 @@ from scipy.special import logsumexp
 
 from sbnn._core.float64 import float64
 from sbnn._core.keys import as_key, derive_key, generator
+from sbnn.evidence.cold import ExactRun
+from sbnn.evidence.following import Follower, FollowEverywhere
 from sbnn.evidence.particle_estimates import particle_derivatives, savage_dickey
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, prunable_units
-from sbnn.problems.symmetry import invariant_symmetry
-from sbnn.sampling.moves import Move, MoveChoice, Tempered, choose, mutate, relabel
+from sbnn.sampling.moves import Move, choose
 from sbnn.sampling.state import Evaluate, Particles, Tuning
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint, Saved, kept
-from sbnn.sampling.tempering import split_factors, systematic_resample
-from sbnn.sampling.tmcmc import TmcmcResult
 
 # Evidence, in nats, that the ascent after a removal may recover. A removal whose predicted cost
 # exceeds the budget by more than this is not tried.
@@ -32,7 +31,7 @@ class AscentStep(NamedTuple):
     objective: float
     predicted_gain: float
     fraction: float  # of the step that kept the effective sample size
-    n_significant: int  # gradient components beyond two standard errors
+    n_significant: int  # gradient components that are followed
     log_alpha: np.ndarray
 
 
@@ -89,8 +88,7 @@ class _Climber:
     problem: Problem
     hyperprior: Hyperprior
     key: Any
-    choice: MoveChoice
-    evaluate: Evaluate | None
+    follower: Follower
     checkpoint: Checkpoint
     max_steps: int
     tolerance: float
@@ -132,7 +130,7 @@ def newton_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> np.
 def ascend(
     problem: Problem,
     log_alpha: np.ndarray,
-    start: TmcmcResult,
+    start: ExactRun,
     hyperprior: Hyperprior,
     key: Any,
     *,
@@ -143,6 +141,7 @@ def ascend(
     sparsify: float = 0.0,
     pruned: tuple[int, ...] = (),
     evaluate: Evaluate | None = None,
+    follower: Follower | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Ascent:
     """Maximise log p(D|α) + log p(log α) with particles that track p(φ|D, α).
@@ -150,8 +149,8 @@ def ascend(
     Each trust-region Newton step is shortened until the importance weights from α to α' keep an
     effective sample size of half the particles. The particles are reweighted, resampled and moved,
     and log mean(weights) is the evidence gained. Gradient components within two standard errors of
-    zero are treated as noise. The ascent stops when the predicted gain is below `tolerance` twice
-    in a row.
+    zero (four, with `FollowModes`) are treated as noise. The ascent stops when the predicted gain
+    is below `tolerance` twice in a row.
 
     If `sparsify` is positive, units are then pruned by trial. The neuron (or, without a network,
     the parameter) whose removal is predicted to cost least, by its posterior density at zero
@@ -166,8 +165,8 @@ def ascend(
     problem : Problem
     log_alpha : ndarray, shape (n_alpha,)
         Starting point.
-    start : TmcmcResult
-        Particles and evidence at that α (`sbnn.evidence.exact.exact_evidence`).
+    start : ExactRun
+        Particles and evidence at that α (`sbnn.evidence.cold.cold_evidence`).
     hyperprior : Hyperprior
     key : int or JAX key
     move : {"auto", "random_walk", "hmc"} or Move
@@ -183,6 +182,9 @@ def ascend(
         Positions, among the ARD parameters, pruned by an earlier ascent; their α stays fixed.
     evaluate : callable, optional
         Log-likelihood of (n, d) on the host, for black-box problems.
+    follower : Follower, optional
+        How the particles follow α; by default with `move` and `max_moves`, over all symmetric
+        images.
     checkpoint : Checkpoint
         Stores the state after every step; an interrupted ascent resumes from it.
 
@@ -190,10 +192,9 @@ def ascend(
     -------
     Ascent
     """
-    climber = _Climber(
-        problem, hyperprior, as_key(key), choose(move, evaluate), evaluate, checkpoint,
-        max_steps, tolerance,
-    )  # fmt: skip
+    if follower is None:
+        follower = FollowEverywhere(problem, choose(move, evaluate), max_moves, evaluate)
+    climber = _Climber(problem, hyperprior, as_key(key), follower, checkpoint, max_steps, tolerance)
     state = AscentState(
         log_alpha=np.asarray(log_alpha, dtype=float).copy(),
         particles=start.particles,
@@ -201,7 +202,7 @@ def ascend(
         fraction=1.0,
         n_evaluations=0,
         n_steps=0,
-        tuning=climber.choice.start(start.particles.phi.shape[1], max_moves),
+        tuning=follower.start(start.particles.phi.shape[1]),
     )
     state, steps, converged = _climb(climber, state, pruned)
     if sparsify > 0:
@@ -234,7 +235,7 @@ def _climb(
         gradient, error, hessian = particle_derivatives(
             climber.phi(state), state.log_alpha, climber.hyperprior
         )
-        significant = np.abs(gradient) > 2 * error
+        significant = np.abs(gradient) > climber.follower.n_errors * error
         significant[fixed] = False
         followed = np.where(significant, gradient, 0.0)
         step = newton_step(followed, hessian, radius=4.0)
@@ -256,28 +257,18 @@ def _advance(climber: _Climber, state: AscentState, step: np.ndarray) -> AscentS
 
 def _carry(climber: _Climber, state: AscentState, step: np.ndarray) -> AscentState:
     """Reweight, resample and move the particles along a step."""
-    before, problem = state.particles, climber.problem
+    before = state.particles
     fraction, log_weights = _shorten(climber.phi(state), state.log_alpha, step)
     gained = float(logsumexp(log_weights) - np.log(len(log_weights)))
     log_alpha = state.log_alpha + fraction * step
     weights = np.exp(log_weights - logsumexp(log_weights))
-    prior = problem.prior_at(log_alpha)
-    rng = generator(climber.key, 1, state.n_steps)
-    factor = split_factors(before.phi, weights)
-    chosen = systematic_resample(rng, weights)
-    phi = before.phi[chosen]
-    symmetry = invariant_symmetry(problem.symmetry, prior, 0)
-    if symmetry is not None:
-        phi = symmetry.apply_random(rng, phi)
-    phi = relabel(rng, phi, prior, problem.symmetry)
-    particles, info = mutate(
-        Tempered(problem.target(prior), 1.0, climber.evaluate),
+    particles, info, tuning = climber.follower.follow(
         derive_key(climber.key, 0, state.n_steps),
-        Particles(phi, before.log_likelihood[chosen], chosen),
-        factor,
-        state.tuning.scale,
-        move=climber.choice.current(state.tuning),
-        max_moves=state.tuning.max_moves,
+        generator(climber.key, 1, state.n_steps),
+        climber.problem.prior_at(log_alpha),
+        before,
+        weights,
+        state.tuning,
     )
     return AscentState(
         log_alpha=log_alpha,
@@ -286,7 +277,7 @@ def _carry(climber: _Climber, state: AscentState, step: np.ndarray) -> AscentSta
         fraction=fraction,
         n_evaluations=state.n_evaluations + info.n_evaluations,
         n_steps=state.n_steps + 1,
-        tuning=climber.choice.after(state.tuning, info, phi.shape[1]),
+        tuning=tuning,
     )
 
 

@@ -14,14 +14,16 @@ import numpy as np
 from sbnn._core.keys import Key, derive_key, generator
 from sbnn.evidence.ascent import Ascent, AscentStep, ascend
 from sbnn.evidence.closed_form import log_evidence
-from sbnn.evidence.exact import exact_evidence
-from sbnn.evidence.laplace.problem_models import laplace_log_alpha
+from sbnn.evidence.cold import ExactRun, cold_evidence
+from sbnn.evidence.following import FollowModes
+from sbnn.evidence.laplace.problem_models import laplace_optima
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import Optimum, multistart, starting_points
+from sbnn.evidence.permutations import alike, permutations
 from sbnn.evidence.relevance import relevance_from_particles
+from sbnn.evidence.warm_modes import around_modes
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
-from sbnn.problems.symmetry import Symmetry
 from sbnn.sampling.state import Evaluate
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tmcmc import TmcmcResult
@@ -31,6 +33,7 @@ LAPLACE_STARTS = 4  # for the Laplace proposal, which needs neither the sample n
 # in a different, worse optimum.
 HOPELESS = 8.0
 MAX_VERIFICATIONS = 3
+MAX_PROPOSALS = 3  # of the Laplace engine, where there is no mixture
 
 
 class Proposal(NamedTuple):
@@ -38,14 +41,15 @@ class Proposal(NamedTuple):
 
     origin: str  # "mixture", "cold" or "laplace"
     log_alpha: np.ndarray
-    surrogate: float  # the mixture's log evidence there
+    surrogate: float  # the mixture's log evidence there, or Laplace's if there is no mixture
+    near: np.ndarray | None = None  # a point near the mode
 
 
 class Judged(NamedTuple):
     """A proposal and the exact run at its α."""
 
     proposal: Proposal
-    exact: TmcmcResult
+    exact: ExactRun
 
 
 class Refined(NamedTuple):
@@ -66,9 +70,9 @@ class Candidate(NamedTuple):
 
     origin: str
     log_alpha: np.ndarray
-    surrogate: float  # the mixture's log evidence at the proposal
+    surrogate: float  # of the proposal
     estimate: float  # log evidence tracked along the ascent
-    exact: TmcmcResult
+    exact: ExactRun
     steps: tuple[AscentStep, ...]
     relevance: np.ndarray
 
@@ -101,33 +105,14 @@ def surrogate_optima(
 ) -> list[Optimum]:
     """Distinct optima of the closed-form evidence from `n_starts` starts, best first."""
     starts = starting_points(rng, particles, problem.ard, n_starts)
-    symmetry = _permutations(problem)
+    symmetry = permutations(problem)
     return multistart(starts, mixture, problem.ard, hyperprior, symmetry)
-
-
-def _permutations(problem: Problem) -> Symmetry | None:
-    """Symmetries that change the precisions: permutations of neurons, if any weight is ARD."""
-    symmetry = problem.symmetry
-    if symmetry is None or not problem.ard[: symmetry.network.n_parameters].any():
-        return None
-    return Symmetry(symmetry.network, symmetry.n_extra, flip=False)
-
-
-def expand_permutations(problem: Problem, mixture: GaussianMixture) -> GaussianMixture:
-    """The folded mixture expanded over all permutations of neurons, if there are few enough.
-
-    Sign flips are omitted: the ARD prior is even, so each image has the same evidence.
-    """
-    symmetry = _permutations(problem)
-    if symmetry is None or symmetry.order > 24 or symmetry.order * len(mixture.means) > 5000:
-        return mixture
-    return mixture.expand(symmetry)
 
 
 def search(
     problem: Problem,
-    particles: np.ndarray,
-    mixture: GaussianMixture,
+    particles: np.ndarray | None,
+    mixture: GaussianMixture | None,
     hyperprior: Hyperprior,
     key: Key,
     *,
@@ -140,7 +125,7 @@ def search(
     on_event: Callable[[str], None] | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Search:
-    """Find verified optima of the exact evidence, starting from a mixture.
+    """Find verified optima of the exact evidence, starting from a mixture or from Laplace.
 
     1. Propose: optima of the mixture's evidence from several starts; the precisions of the
        particles, which need no mixture; and, if there are gradients, the optimum of the Laplace
@@ -153,19 +138,22 @@ def search(
        most twice.
     5. Rank by the exact evidence.
 
+    Without a mixture, which needs a sample under the known priors, all proposals come from the
+    Laplace engine, and exact runs start from modes instead of the prior.
+
     Parameters
     ----------
     problem : Problem
-    particles : ndarray, shape (n, n_parameters)
+    particles : ndarray, shape (n, n_parameters), or None
         Draws under the known priors.
-    mixture : GaussianMixture
+    mixture : GaussianMixture or None
         Surrogate of likelihood × known prior.
     hyperprior : Hyperprior
     key : int or JAX key
     n_particles : int
         Particles of the verifying runs; the runs at proposals use half as many.
     n_starts : int
-        Starts for maximising the mixture's evidence.
+        Starts for maximising the mixture's evidence, or Laplace's.
     n_candidates : int
         Number of its optima that become proposals.
     sparsify : float
@@ -186,12 +174,16 @@ def search(
     rng = generator(next(keys))
     task = _Task(
         problem, hyperprior, keys, n_particles, tolerance, evaluate,
-        on_event or (lambda text: None), checkpoint,
+        on_event or (lambda text: None), checkpoint, mixture is None,
     )  # fmt: skip
 
     task.report("proposing candidates")
-    surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
-    proposals = _propose(task, particles, mixture, surrogates[:n_candidates], rng)
+    surrogates: list[Optimum] = []
+    if mixture is None or particles is None:
+        proposals = _from_laplace(task, rng, n_starts)
+    else:
+        surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
+        proposals = _propose(task, particles, mixture, surrogates[:n_candidates], rng)
     judged = _judge(task, proposals)
     best = max(j.exact.log_evidence for j in judged)
     hopeful = [j for j in judged if j.exact.log_evidence > best - HOPELESS]
@@ -224,21 +216,29 @@ class _Task:
     evaluate: Evaluate | None
     report: Callable[[str], None]
     checkpoint: Checkpoint
+    from_modes: bool  # exact runs start from modes, not from the prior
 
     def part(self, name: str) -> _Task:
         return replace(self, checkpoint=self.checkpoint.part(name))
 
-    def exact(self, log_alpha: np.ndarray, n_particles: int, part: str) -> TmcmcResult:
+    def exact(
+        self, log_alpha: np.ndarray, n_particles: int, part: str, near: np.ndarray | None
+    ) -> ExactRun:
         """Exact evidence and particles at log α."""
-        return exact_evidence(
-            self.problem, log_alpha, next(self.keys), n_particles=n_particles,
-            checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
-        )  # fmt: skip
+        key, checkpoint = next(self.keys), self.checkpoint.part(part)
+        if not self.from_modes:
+            return cold_evidence(
+                self.problem, log_alpha, key, n_particles=n_particles, checkpoint=checkpoint,
+                evaluate=self.evaluate,
+            )  # fmt: skip
+        return around_modes(self.problem, log_alpha, key, also=near).sample_all(
+            key, n_particles, checkpoint=checkpoint
+        )
 
     def ascend(
         self,
         log_alpha: np.ndarray,
-        start: TmcmcResult,
+        start: ExactRun,
         part: str,
         *,
         sparsify: float = 0.0,
@@ -248,6 +248,7 @@ class _Task:
         return ascend(
             self.problem, log_alpha, start, self.hyperprior, next(self.keys), sparsify=sparsify,
             pruned=pruned, checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
+            follower=FollowModes(self.problem) if self.from_modes else None,
         )  # fmt: skip
 
 
@@ -266,9 +267,22 @@ def _propose(
         task.report("proposing candidates by the Laplace method")
         # Optional: some models have no mode.
         with contextlib.suppress(ValueError, np.linalg.LinAlgError):
-            at_mode = laplace_log_alpha(problem, task.hyperprior, rng, LAPLACE_STARTS)
-            out.append(Proposal("laplace", at_mode, log_evidence(at_mode, mixture, problem.ard)))
+            best = laplace_optima(problem, task.hyperprior, rng, LAPLACE_STARTS)[0]
+            value = log_evidence(best.log_alpha, mixture, problem.ard)
+            out.append(Proposal("laplace", best.log_alpha, value))
     return out
+
+
+def _from_laplace(task: _Task, rng: np.random.Generator, n_starts: int) -> list[Proposal]:
+    """The best optima of the Laplace evidence."""
+    task.report("proposing candidates by the Laplace method")
+    optima = laplace_optima(task.problem, task.hyperprior, rng, n_starts)
+    best = optima[0].log_evidence
+    return [
+        Proposal("laplace", opt.log_alpha, opt.log_evidence, opt.phi)
+        for opt in optima[:MAX_PROPOSALS]
+        if opt.log_evidence > best - HOPELESS
+    ]
 
 
 def _judge(task: _Task, proposals: Sequence[Proposal]) -> list[Judged]:
@@ -277,7 +291,8 @@ def _judge(task: _Task, proposals: Sequence[Proposal]) -> list[Judged]:
     for i, proposal in enumerate(proposals, start=1):
         task.report(f"evaluating candidate {i} of {len(proposals)}")
         n_particles = max(50, task.n_particles // 2)
-        out.append(Judged(proposal, task.exact(proposal.log_alpha, n_particles, f"candidate-{i}")))
+        exact = task.exact(proposal.log_alpha, n_particles, f"candidate-{i}", proposal.near)
+        out.append(Judged(proposal, exact))
     return out
 
 
@@ -313,13 +328,14 @@ def _verify(
     """
     problem, ascent, steps = task.problem, refined.ascent, refined.ascent.steps
     gamma = relevance_from_particles(problem, ascent.particles.phi, ascent.log_alpha)
-    if any(_alike(problem, gamma, c.relevance) for c in found):
+    if any(alike(problem, gamma, c.relevance) for c in found):
         return None, 0
     n_evaluations = 0
     attempts: list[Candidate] = []
     for attempt in range(1, MAX_VERIFICATIONS + 1):
         task.report("verifying by an exact run" if attempt == 1 else "verifying again")
-        exact = task.exact(ascent.log_alpha, task.n_particles, f"exact-{attempt}")
+        near = ascent.particles.phi.mean(axis=0)
+        exact = task.exact(ascent.log_alpha, task.n_particles, f"exact-{attempt}", near)
         n_evaluations += exact.n_evaluations
         candidate = Candidate(
             refined.proposal.origin,
@@ -371,26 +387,3 @@ def _rank(
         return (2, -candidate.objective(hyperprior))
 
     return sorted(found, key=order)
-
-
-def _alike(problem: Problem, a: np.ndarray, b: np.ndarray, tolerance: float = 0.3) -> bool:
-    """Whether the relevances of two optima agree up to a permutation of neurons."""
-    symmetry = _permutations(problem)
-    if symmetry is None:  # no two parameters can be exchanged
-        return bool(np.abs(a - b).max() <= tolerance)
-    if symmetry.order > 5000:
-        return bool(np.abs(np.sort(a) - np.sort(b)).max() <= tolerance)
-    full = np.ones(problem.n_parameters)
-    full[problem.ard] = a
-    images = symmetry.expand(full)[:, problem.ard]
-    return bool(np.abs(images - b).max(axis=1).min() <= tolerance)
-
-
-def multiplicity(problem: Problem, gamma: np.ndarray) -> int:
-    """Number of distinct images of an optimum under permutations of neurons."""
-    symmetry = _permutations(problem)
-    if symmetry is None or symmetry.order > 5000:
-        return 1
-    full = np.ones(problem.n_parameters)
-    full[problem.ard] = np.round(gamma)
-    return len(np.unique(symmetry.expand(full), axis=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,13 +59,42 @@ def maximise(
     -------
     Optimum
     """
+    return ascend(
+        start,
+        lambda log_alpha: evaluate(log_alpha, mixture, ard, hyperprior),
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+
+
+def ascend(
+    start: np.ndarray,
+    objective: Callable[[np.ndarray], Evidence],
+    *,
+    tolerance: float = 1e-9,
+    max_iterations: int = 300,
+) -> Optimum:
+    """Maximise any `Evidence` with derivatives from one start; see `maximise`.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n,)
+    objective : callable
+        Maps a point to its `Evidence`.
+    tolerance, max_iterations
+        As for `maximise`.
+
+    Returns
+    -------
+    Optimum
+    """
     memo: dict[bytes, Evidence] = {}
 
     def at(log_alpha: np.ndarray) -> Evidence:
         name = log_alpha.tobytes()
         if name not in memo:
             memo.clear()  # SciPy requests value, gradient and Hessian at the same point
-            memo[name] = evaluate(log_alpha, mixture, ard, hyperprior)
+            memo[name] = objective(log_alpha)
         return memo[name]
 
     steps: list[Step] = []

@@ -158,6 +158,19 @@ def test_removal_gain_is_the_exact_evidence_difference_of_a_linear_model():
     assert new.log_evidence - before == pytest.approx(gain, abs=1e-5)
 
 
+@pytest.mark.parametrize("n", [4, 60])
+def test_weights_that_compensate_a_removal_are_at_the_mode_of_a_linear_model(n):
+    model = linear_model(n, noise=np.log([[0.3]]))
+    opt = lo.initial(model, RNG(0))
+    lo.relax(model, opt, 50, tol=1e-14)
+    _, precision = lo.log_evidence(model, opt)
+    dead = np.array([2, 3])
+    found, expected = lp.compensated(opt, precision, dead), opt.without(dead)
+    lo.relax(model, expected, 50, tol=1e-14)
+    np.testing.assert_allclose(found.phi, expected.phi, atol=1e-5)
+    assert np.abs(opt.without(dead).phi - expected.phi).max() > 1e-3
+
+
 def test_linear_network_ends_at_the_sbl_fixed_point():
     """α = γ/m² for kept weights, q² < s for pruned ones, σ² = rss/(N − Σγ)."""
     model = linear_model(80, 6, hyperprior=Hyperprior(0.0, 0.0))
@@ -295,6 +308,16 @@ def test_local_weights_favour_the_more_certain_component():
     np.testing.assert_allclose(lm.local_weights(two, v)[:, 0, 0], [0.8, 0.2])
 
 
+def test_local_weights_do_not_favour_the_optimum_that_claims_less_noise():
+    model = boxcar()
+    opt = lo.initial(model, RNG(0))
+    lo.relax(model, opt, 5)
+    _, precision = lo.log_evidence(model, opt)
+    loud, quiet = (replace(opt, precision=precision, noise=opt.noise + c) for c in (0.0, -3.0))
+    mixture = sl.SparseMixture((loud, quiet), np.array([0.7, 0.3]))
+    np.testing.assert_allclose(lm.shares_at(mixture, model.x_t)[:, 0], [0.7, 0.3])
+
+
 def test_draws_agree_with_predictions_for_every_output():
     """Each of two optima is certain about a different output, so their shares differ."""
     n, draws = 30, 40_000
@@ -305,8 +328,10 @@ def test_draws_agree_with_predictions_for_every_output():
     for k in range(2):
         opt = lo.initial(model, RNG(k))
         lo.relax(model, opt, 20)
-        opt.noise = 0.5 * np.log([[0.01], [1.0]] if k == 0 else [[1.0], [0.01]])
-        opt.log_evidence, opt.precision = lo.log_evidence(model, opt)
+        opt.noise = np.full((2, 1), np.log(0.1))
+        precisions = np.full(len(opt.phi), 1e6)
+        precisions[-1 - k] = 1.0  # the bias of the other output
+        opt.precision = lq.Precision(np.zeros((len(opt.phi), len(opt.phi))), precisions)
         parts.append(opt)
     mixture = sl.SparseMixture(tuple(parts), np.full(2, 0.5))
     shares = lm.shares_at(mixture, x_t[:, :1])

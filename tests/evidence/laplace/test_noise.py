@@ -7,9 +7,10 @@ import pytest
 from helpers import rng
 
 from sbnn.evidence.laplace import optimum as lo
-from sbnn.evidence.laplace.fit import Options, fit
+from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.evidence.laplace.noise_choice import adapted
+from sbnn.evidence.laplace.options import Options
 from sbnn.likelihoods import NAMES, Gaussian, StudentT, VaryingGaussian, VaryingStudentT
 from sbnn.likelihoods.base import Likelihood
 from sbnn.likelihoods.student_t import NU_PRIOR
@@ -141,3 +142,7 @@ def test_the_evidence_tells_whether_the_noise_varies():
         found = fit([[model]], np.random.default_rng(0), options, kinds)
         assert ("log_sigma" in found.likelihood.outputs) == (kind == "varying")
         assert [trial.noise for trial in found.noise_trials] == list(NAMES)
+        if kind == "constant":  # the fit is the same as without a choice
+            alone = fit([[model]], np.random.default_rng(0), options)
+            assert alone.optima[0].log_evidence == found.optima[0].log_evidence
+            np.testing.assert_array_equal(alone.optima[0].phi, found.optima[0].phi)

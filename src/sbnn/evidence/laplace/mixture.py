@@ -175,7 +175,9 @@ def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputC
     shape = (len(means), theta.shape[2], len(mixture.likelihood.outputs), x_t.shape[1])
     mean, variance = (np.array(v).reshape(shape).transpose(0, 3, 1, 2) for v in (means, variances))
     noise = 1.0 / mixture.likelihood.information(mean, theta)[..., 0]
-    return OutputComponents(local_weights(mixture, variance[..., 0] + noise), mean, variance, theta)
+    # One noise level for all: that an optimum claims little noise at x is no reason to trust it.
+    total = variance[..., 0] + np.tensordot(mixture.weights, noise, axes=1)
+    return OutputComponents(local_weights(mixture, total), mean, variance, theta)
 
 
 def _outputs(opt: Optimum, x_t: Array) -> tuple[Array, Array]:
@@ -302,26 +304,6 @@ def restricted(opt: Optimum, keep: Array) -> Optimum:
     factor = np.linalg.cholesky(b) if len(b) else b
     new.precision = Precision.from_factor(factor, precision.scale[keep])
     return new
-
-
-def needed(mixture: SparseMixture, opt: Optimum, x_t: Array, threshold: float) -> Optimum:
-    """The optimum without weights that contribute less than `threshold` std to every prediction.
-
-    Weight i contributes |Jᵢφᵢ| to the mean and Jᵢ²(H⁻¹)ᵢᵢ to the variance. A second output, log σ,
-    is measured in units of one.
-    """
-    f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
-    precision, theta = precision_of(opt), opt.noise
-    variance = precision.variance(jac.reshape(len(jac), f.size)).reshape(f.shape)
-    p = len(mixture.likelihood.outputs)
-    outputs = f.reshape(len(theta), p, f.shape[1]).transpose(0, 2, 1)
-    noise = 1.0 / mixture.likelihood.information(outputs, theta[:, None])[..., 0]
-    std = np.ones((len(theta), outputs.shape[2], f.shape[1]))
-    std[:, 0] = np.sqrt(variance.reshape(std.shape)[:, 0] + noise)
-    own = precision.scale * np.sqrt(1.0 - precision.relevance())
-    largest = (np.abs(jac) / std.reshape(f.shape)).max(axis=(1, 2), initial=0.0)
-    shift, spread = largest * np.abs(opt.phi[opt.active]), 0.5 * (largest * own) ** 2
-    return restricted(opt, np.maximum(shift, spread) >= threshold)
 
 
 def compacted(opt: Optimum) -> Optimum:

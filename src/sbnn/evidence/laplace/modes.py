@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sbnn.evidence.laplace.fit import is_possible, require_starts
 from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import merge
 from sbnn.evidence.laplace.models import Model
@@ -22,6 +21,7 @@ from sbnn.evidence.laplace.optimum import (
     relax,
     update_noise,
 )
+from sbnn.evidence.starts import is_possible, require_starts
 
 MAX_CLIMB = 500  # steps to a mode at fixed precisions
 # If the climb from a given start fails: the same start with these dampings, then starts around it,
@@ -40,6 +40,7 @@ def fit_fixed(
     ----------
     model : Model
     log_alpha : array, shape (d,)
+        inf where a parameter is pruned.
     rng : numpy.random.Generator
     n_starts : int
         Number of random starts.
@@ -63,7 +64,7 @@ def fit_fixed(
         opt.log_alpha = log_alpha.copy()
         if start is not None:
             opt.phi = start.copy()
-        starts.append(opt)
+        starts.append(opt.without(np.flatnonzero(np.isinf(log_alpha))))
     with np.errstate(all="ignore"):  # a step too far is rejected
         found = _modes(model, starts)
         if start is not None and not any(opt.converged for opt in found):

@@ -1,16 +1,125 @@
-"""Change of the noise model during a fit: the mean stays, and the noise starts at its level."""
+"""Choice of the noise model during a fit: the mean stays, and the noise starts at its level."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from sbnn.evidence.laplace.layout import Array, Layout
-from sbnn.evidence.laplace.models import NetworkModel
-from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.laplace.mixture import NoiseTrial
+from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.optimum import Optimum, initial
+from sbnn.evidence.laplace.options import TIE, Options
+from sbnn.evidence.laplace.stages import best, dense
 from sbnn.evidence.laplace.terms import per_row
+from sbnn.evidence.starts import Stage, Start, require_starts, run_stage
+from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
+from sbnn.likelihoods.gaussian import spread_of
 from sbnn.problems.network import layer_slices
 
+# If there is a choice of noise models, the starts begin with constant Gaussian noise, with which
+# the mean learns all it can; but outliers ruin it. A further share of `EXTRA` begins with the
+# flexible model, whose early noise level may explain what the mean has yet to learn, but which
+# tolerates outliers. The best start then tries every kind of noise for `NOISE_TRIAL` iterations
+# with shared α: in the pruning that follows, evidence depends more on the path than on the noise.
+PATHS = (Gaussian(), VaryingStudentT())
+EXTRA = 0.125
+INTERPOLATED = 1e-4  # σ relative to the spread of y below which it is no noise
+SETTLE, NOISE_TRIAL = 5, 10
+# Nats per row below the best start, after the noise was changed, from which a start begins anew:
+# outliers had ruined it.
+RUINED = 0.5
+FEWER = 0.75  # share of the starts that continue with varying noise, which takes twice the time
 PRIOR = 0.1  # variance of new weights into log σ
+NOISE = Stage("comparing kinds of noise", 0.35, 0.05)
+
+
+def choose_noise(
+    starts: list[Start], options: Options, noises: Mapping[str, Likelihood]
+) -> tuple[list[Start], tuple[NoiseTrial, ...]]:
+    """The starts with the first kind of noise within `TIE` of the best evidence.
+
+    If the mean interpolates the data, there is no noise to model, and it stays constant. With
+    constant noise, the fit is the same as if there were no choice.
+
+    Parameters
+    ----------
+    starts : list of Start
+        With the likelihoods of `PATHS`, after dense iterations.
+    options : Options
+    noises : mapping of Likelihood
+
+    Returns
+    -------
+    starts : list of Start
+    trials : tuple of NoiseTrial
+    """
+    starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
+    require_starts(starts)
+    paths = [[s for s in starts if s.model.likelihood == kind] for kind in PATHS]
+    leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
+    if len(noises) == 1:
+        return _continued(starts, next(iter(noises.values())), options), ()
+    if paths[0] and _interpolates(leaders[0]):
+        return paths[0], ()
+
+    def reached(pairs: Sequence[tuple[Start, Likelihood]]) -> Array:
+        tried = _dense_stage([_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
+        return np.nan_to_num([s.optimum.log_evidence for s in tried], nan=-np.inf)
+
+    flexible = reached([(leader, PATHS[1]) for leader in leaders])
+    leader = leaders[int(np.argmax(flexible))]
+    others = [kind for kind in noises.values() if kind != PATHS[1]]
+    found = dict(zip(others, reached([(leader, kind) for kind in others])))
+    values = np.array([found.get(kind, flexible.max()) for kind in noises.values()])
+    chosen = list(noises.values())[int(np.argmax(values >= values.max() - TIE))]
+    trials = tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
+    if paths[0] and chosen == PATHS[0]:
+        return paths[0], trials
+    return _continued(starts, chosen, options), trials
+
+
+def _continued(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
+    """The better starts with another kind of noise, after a few dense iterations."""
+    starts = _dense_stage([_changed(s, kind) for s in starts], SETTLE, options)
+    share = 1.0 if len(kind.outputs) == 1 else FEWER
+    starts = best(starts, share / (1.0 + EXTRA))
+    least = max(s.optimum.log_evidence for s in starts) - RUINED * starts[0].model.shape[1]
+    good = [s for s in starts if s.optimum.log_evidence > least]
+    ruined = [_renewed(s) for s in starts if not s.optimum.log_evidence > least]
+    return good + (_dense_stage(ruined, options.group_iterations, options) if ruined else [])
+
+
+def _dense_stage(starts: list[Start], n_iter: int, options: Options) -> list[Start]:
+    """A few dense iterations of every start."""
+    run = lambda s: dense(s, n_iter, options)
+    return run_stage(NOISE, run, starts, options.n_threads, options.watch)
+
+
+def _renewed(start: Start) -> Start:
+    """Another random start of the same model."""
+    rng = start.rng.spawn(1)[0]
+    return Start(start.family, start.model, initial(start.model, rng), rng)
+
+
+def _interpolates(start: Start) -> bool:
+    """Whether constant noise has become negligible for some target."""
+    spread = np.array([spread_of(y) for y in as_network(start.model).y_t])
+    return bool((start.optimum.noise[:, 0] < np.log(INTERPOLATED * spread)).any())
+
+
+def _changed(start: Start, kind: Likelihood) -> Start:
+    """The start with another kind of noise."""
+    old, rng = as_network(start.model), start.rng.spawn(1)[0]
+    new = old.with_likelihood(kind)
+    return Start(start.family, new, adapted(start.optimum, old, new, rng), rng)
+
+
+def as_network(model: Model) -> NetworkModel:
+    """The model, which must be a network."""
+    assert isinstance(model, NetworkModel)
+    return model
 
 
 def adapted(

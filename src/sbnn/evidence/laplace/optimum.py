@@ -91,6 +91,10 @@ class Optimum:
             history=list(self.history),
         )
 
+    def with_noise(self, noise: Array) -> Optimum:
+        """A copy with other parameters of the likelihood."""
+        return replace(self.copy(), noise=noise)
+
     def without(self, dead: Array) -> Optimum:
         """A copy with the parameters `dead` (indices into φ) pruned."""
         new = self.copy()
@@ -152,6 +156,12 @@ def _prior_energy(model: Model, opt: Optimum, phi: Array) -> float:
         energy = model.known_priors.energy(phi)
     values = phi[ard]
     return energy + 0.5 * float((np.exp(opt.log_alpha[ard]) * values * values).sum())
+
+
+def energy(model: Model, opt: Optimum) -> float:
+    """−log p(D|φ) − log p(φ|α) up to a constant that does not depend on φ."""
+    outputs = model.evaluate(opt.phi, opt.layout)
+    return model.misfit(outputs, opt.noise) + _prior_energy(model, opt, opt.phi)
 
 
 def factorise(

@@ -65,7 +65,8 @@ class Precision:
         return self
 
     def _half(self, v: Array) -> Array:
-        return linalg.solve_triangular(self.chol, v, lower=True, check_finite=False)
+        chol = self.chol.astype(v.dtype, copy=False)
+        return linalg.solve_triangular(chol, v, lower=True, check_finite=False)
 
     def solve(self, g: Array) -> Array:
         """H⁻¹ g for g of shape (d,)."""
@@ -89,15 +90,21 @@ class Precision:
         squares = np.einsum("ij,ij->j", self.root, self.root)
         return np.clip(1.0 - squares if self.primal else squares, 0.0, 1.0)
 
-    def covariance(self, index: Array) -> Array:
-        """The block of B⁻¹ (the posterior covariance in units of the prior's) at `index`."""
-        block = self.root[:, index].T @ self.root[:, index]
-        return block if self.primal else np.eye(len(index)) - block
+    def covariance(self, index: Array, others: Array | None = None) -> Array:
+        """The block of B⁻¹ (posterior covariance in units of the prior's), rows `index`.
+
+        Its columns are `index` too, or `others`, which must have no index in common.
+        """
+        columns = index if others is None else others
+        block = self.root[:, index].T @ self.root[:, columns]
+        if self.primal:
+            return block
+        return np.eye(len(index)) - block if others is None else -block
 
     def variance(self, jac_t: Array) -> Array:
-        """diag(J* H⁻¹ J*ᵀ) for `jac_t` = J*ᵀ of shape (d, m)."""
-        v = jac_t * self.scale[:, None]
-        h = self._half(v if self.primal else self.jac_t.T @ v)
+        """diag(J* H⁻¹ J*ᵀ) for `jac_t` = J*ᵀ of shape (d, m), in the precision of `jac_t`."""
+        v = jac_t * self.scale[:, None].astype(jac_t.dtype)
+        h = self._half(v if self.primal else self.jac_t.astype(jac_t.dtype, copy=False).T @ v)
         out = np.einsum("ij,ij->j", h, h)
         return out if self.primal else np.maximum(np.einsum("ij,ij->j", v, v) - out, 0.0)
 

@@ -225,10 +225,18 @@ def _gradient(target: Target, phi: Any) -> Any:
     return jax.grad(lambda p: target.evaluate(p[None])[0])(jnp.asarray(phi))
 
 
-def laplace_log_alpha(
+class SparseOptimum(NamedTuple):
+    """An optimum of the Laplace evidence over α."""
+
+    log_alpha: np.ndarray  # (n_alpha,), `resting_log_alpha` where pruned
+    phi: np.ndarray  # (n_parameters,), its mode
+    log_evidence: float
+
+
+def laplace_optima(
     problem: Problem, hyperprior: Hyperprior, rng: np.random.Generator, n_starts: int
-) -> np.ndarray:
-    """log α of the best sparse optimum, with `resting_log_alpha` where pruned.
+) -> list[SparseOptimum]:
+    """Sparse optima of the Laplace evidence, best first.
 
     Parameters
     ----------
@@ -239,11 +247,18 @@ def laplace_log_alpha(
 
     Returns
     -------
-    ndarray, shape (n_alpha,)
+    list of SparseOptimum
     """
     model = model_of(problem, hyperprior)
-    found = fit_sparse(model, rng, n_starts)[0].log_alpha[problem.ard[: len(model.layout().active)]]
-    return np.where(np.isinf(found), resting_log_alpha(hyperprior), found)
+    ard, rest = problem.ard[: len(model.layout().active)], resting_log_alpha(hyperprior)
+    return [
+        SparseOptimum(
+            np.where(np.isinf(opt.log_alpha[ard]), rest, opt.log_alpha[ard]),
+            np.concatenate([opt.phi, opt.noise.ravel()])[: problem.n_parameters],
+            opt.log_evidence,
+        )
+        for opt in fit_sparse(model, rng, n_starts)
+    ]
 
 
 def resting_log_alpha(hyperprior: Hyperprior) -> float:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
+from sbnn._core.watch import NEVER, Watch
 from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.models import DataTerm, Model
 from sbnn.evidence.laplace.optimum import (
     Optimum,
+    energy,
     free,
     linearise,
     lm_step,
@@ -23,6 +25,7 @@ from sbnn.evidence.laplace.precision import Precision, cholesky
 # Iterations without a rise of the evidence after which an optimum counts as converged. The update
 # of α is a fixed-point iteration: the evidence may fall before it rises again.
 PATIENCE = 15
+LEAST = 20  # iterations of a start, even if the time is over
 
 State = tuple[Optimum, DataTerm, Precision]
 
@@ -38,6 +41,11 @@ def removal_gain(precision: Precision, u: Array, index: Array) -> float:
     return float(-np.log(np.diag(factor)).sum() - 0.5 * z @ z)
 
 
+def value(model: Model, opt: Optimum) -> float:
+    """Log evidence minus the price of the parameters kept."""
+    return opt.log_evidence - model.price * len(opt.active)
+
+
 def prune_weights(model: Model, state: State, fraction: float, steps: int = 3) -> State | None:
     """Try to remove weights whose evidence optimum is α = ∞, those with the least effect first.
 
@@ -50,13 +58,14 @@ def prune_weights(model: Model, state: State, fraction: float, steps: int = 3) -
     c = np.clip(1.0 - gamma, 1e-12, 1.0)
     ard = free(model, opt.active)
     unseen = ard & (opt.layout.unseen | term.without_effect)
-    candidates = np.flatnonzero(ard & ((u * u < c * gamma) | unseen))
+    gain = -0.5 * (np.log(c) + u * u / c)  # `removal_gain` of each weight
+    cheap = (u * u < c * gamma) | ((gain > -model.price) & (model.price > 0.0)) | unseen
+    candidates = np.flatnonzero(ard & cheap)
     if not len(candidates):
         return None
-    gain = -np.log(c[candidates]) - u[candidates] ** 2 / c[candidates]
-    visible = np.where(unseen[candidates], -1.0, np.abs(gain))
+    visible = np.where(unseen[candidates], -1.0, np.abs(gain[candidates]))
     n_removed = max(int(unseen.sum()), 1, int(fraction * len(u)))
-    return _without(model, opt, opt.active[candidates[np.argsort(visible)[:n_removed]]], steps)
+    return _without(model, state, opt.active[candidates[np.argsort(visible)[:n_removed]]], steps)
 
 
 def prune_units(model: Model, state: State, share: float, steps: int = 4) -> State | None:
@@ -66,40 +75,65 @@ def prune_units(model: Model, state: State, share: float, steps: int = 4) -> Sta
     neurons lets the others take over. Returns None if the evidence falls.
     """
     opt, _, precision = state
-    moves = [move for move in unit_moves(model, opt, precision) if move[0] > 0.0]
+    moves = [m for m in unit_moves(model, opt, precision) if m[0] > -model.price * len(m[1])]
     if not moves:
         return None
-    dead = [members for _, members in moves[: max(1, int(share * len(moves)))]]
-    return _without(model, opt, np.unique(np.concatenate(dead)), steps)
+    dead = [members for _, members, _ in moves[: max(1, int(share * len(moves)))]]
+    return _without(model, state, np.unique(np.concatenate(dead)), steps)
 
 
-def unit_moves(model: Model, opt: Optimum, precision: Precision) -> list[tuple[float, Array]]:
-    """(removal gain, active weights) of every hidden neuron with an ARD prior, best first."""
+def unit_moves(model: Model, opt: Optimum, precision: Precision) -> list[tuple[float, Array, int]]:
+    """(removal gain, active weights, layer) of every unit with an ARD prior, best first."""
     u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
     place = np.full(len(opt.phi), -1)
     place[opt.active] = np.arange(len(opt.active))
     moves = []
-    for member in model.units():
+    layers = model.unit_layers()
+    for number, member in enumerate(model.units()):
         index = place[member]
         index = index[index >= 0]
         if len(index) and free(model, member).all():
-            moves.append((removal_gain(precision, u, index), opt.active[index]))
+            layer = 0 if layers is None else int(layers[number])
+            moves.append((removal_gain(precision, u, index), opt.active[index], layer))
     return sorted(moves, key=lambda move: -move[0])
 
 
-def _without(model: Model, opt: Optimum, dead: Array, steps: int) -> State | None:
+def _without(model: Model, state: State, dead: Array, steps: int) -> State | None:
     """The state without the weights `dead`, at once or after some LM steps; None if worse.
 
     The removal is carried out and *verified*: for large sets the linearised gain is unreliable.
     Checking before any LM step removes weights without effect even if such steps would lower the
     evidence of the unpruned network too.
     """
-    new = opt.without(dead)
+    opt, _, precision = state
+    new = removed(model, opt, precision, dead)
     for n in (0, steps):
-        term, precision = relax(model, new, n)
-        if new.log_evidence >= opt.log_evidence - 1e-3:
-            return new, term, precision
+        term, factor = relax(model, new, n)
+        if value(model, new) >= value(model, opt) - 1e-3:
+            return new, term, factor
     return None
+
+
+def removed(model: Model, opt: Optimum, precision: Precision, dead: Array) -> Optimum:
+    """The optimum without the weights `dead`; the others compensate if that is better."""
+    plain, shifted = opt.without(dead), compensated(opt, precision, dead)
+    return min(plain, shifted, key=lambda o: np.nan_to_num(energy(model, o), nan=np.inf))
+
+
+def compensated(opt: Optimum, precision: Precision, dead: Array) -> Optimum:
+    """The optimum without the weights `dead`, the others at their conditional mean.
+
+    In units of the prior, u_R becomes u_R − C_RS C_SS⁻¹ u_S. `removal_gain` is exact for it. Where
+    the noise is small, the data do not tolerate a removal without compensation.
+    """
+    new, index = opt.without(dead), np.searchsorted(opt.active, dead)
+    u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
+    factor = cholesky(precision.covariance(index))
+    pull = linalg.cho_solve((factor, True), u[index])
+    kept = np.setdiff1d(np.arange(len(u)), index, assume_unique=True)
+    shift = precision.covariance(index, kept).T @ pull
+    new.phi[new.active] -= shift * np.exp(-0.5 * opt.log_alpha[new.active])
+    return new
 
 
 def evolve(
@@ -110,6 +144,7 @@ def evolve(
     step: float = 0.5,
     tol: float = 0.05,
     warm_up: int = 0,
+    watch: Watch = NEVER,
 ) -> Optimum:
     """Alternate LM steps, damped updates of α and σ², and trial pruning.
 
@@ -134,6 +169,8 @@ def evolve(
     warm_up : int
         Iterations before α and σ² are updated. With few rows, early updates would treat the signal
         as noise.
+    watch : Watch
+        Once it is over, the iteration ends after at least `LEAST` iterations in all.
 
     Returns
     -------
@@ -147,8 +184,13 @@ def evolve(
     fraction, share, pause, best, top, waited = 0.1, 0.5, 3, None, -np.inf, 0
     next_try = 1
     for it in range(n_iter):
+        if it and opt.iterations >= LEAST and watch.over:
+            break
         term, _ = lm_step(model, opt, term)
         opt.log_evidence, precision = log_evidence(model, opt, term)
+        if not np.isfinite(opt.log_evidence):  # such as σ = e^1000 after an unlucky removal
+            opt.log_evidence = -np.inf
+            break
         if groups is None and it % 3 == 2:
             found = prune_weights(model, (opt, term, precision), fraction)
             fraction = max(fraction / 3.0, 1e-3) if found is None else min(fraction * 1.5, 0.3)
@@ -162,8 +204,8 @@ def evolve(
         opt.history.append(opt.log_evidence)
         opt.iterations += 1
         if groups is None:
-            top = max(top, opt.log_evidence)
-            if best is None or _better(opt, best, top, tol):
+            top = max(top, value(model, opt))
+            if best is None or _better(model, opt, best, top, tol):
                 best, waited = opt.copy(), 0
             else:
                 waited += 1
@@ -182,10 +224,10 @@ def evolve(
     return best
 
 
-def _better(opt: Optimum, best: Optimum, top: float, tol: float) -> bool:
-    """Whether `opt` has higher evidence, or fewer weights at the evidence of the best so far."""
-    smaller = len(opt.active) < len(best.active) and opt.log_evidence > top - tol
-    return smaller or opt.log_evidence > best.log_evidence + tol
+def _better(model: Model, opt: Optimum, best: Optimum, top: float, tol: float) -> bool:
+    """Whether `opt` has a higher value, or fewer weights at the value of the best so far."""
+    smaller = len(opt.active) < len(best.active) and value(model, opt) > top - tol
+    return smaller or value(model, opt) > value(model, best) + tol
 
 
 def remove_units(
@@ -195,6 +237,7 @@ def remove_units(
     max_tries: int = 3,
     step: float = 0.5,
     tol: float = 0.05,
+    watch: Watch = NEVER,
 ) -> Optimum:
     """Try to remove units one by one; keep the smaller model unless its evidence is lower.
 
@@ -210,7 +253,7 @@ def remove_units(
         Maximum number of iterations after each removal.
     max_tries : int
         Units tried per round.
-    step, tol : float
+    step, tol, watch
         As for `evolve`.
 
     Returns
@@ -218,16 +261,16 @@ def remove_units(
     Optimum
     """
     improved = True
-    while improved and model.units():
+    while improved and model.units() and not watch.over:
         improved = False
         precision = log_evidence(model, opt)[1]
-        moves: Sequence[tuple[float, Array]] = unit_moves(model, opt, precision)
-        for _, dead in moves[:max_tries]:
-            new = opt.without(dead)
-            if not len(new.active):
+        moves: Sequence[tuple[float, Array, int]] = unit_moves(model, opt, precision)
+        for _, dead, _ in moves[:max_tries]:
+            if len(dead) == len(opt.active):
                 continue
-            new = evolve(model, new, n_iter, None, step, tol)
-            if new.log_evidence > opt.log_evidence - tol:  # on a tie the smaller net wins
+            new = removed(model, opt, precision, dead)
+            new = evolve(model, new, n_iter, None, step, tol, watch=watch)
+            if value(model, new) > value(model, opt) - tol:  # on a tie the smaller net wins
                 opt, improved = new, True
                 break
     return opt

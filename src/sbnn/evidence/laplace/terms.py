@@ -12,9 +12,30 @@ if TYPE_CHECKING:
     from sbnn.evidence.laplace.models import RegressionModel
 
 
+BLOCK = 1024  # observations of one product in `gram_matrix`
+
+
 def per_row(noise: Array) -> Array:
     """(K, q) → (K, 1, q); (K, n, q) is returned unchanged."""
     return noise[:, None] if noise.ndim == 2 else noise
+
+
+def gram_matrix(jac: Array, root: Array | None = None) -> Array:
+    """J̃ᵀJ̃ for J̃ᵀ = `jac` of shape (d, n), its columns scaled by `root`, in double precision.
+
+    Rows in single precision are multiplied in blocks whose sums are added in double precision:
+    the error is then that of a short sum, and no second matrix of the size of J is needed.
+    """
+    d, n = jac.shape
+    if n <= BLOCK:
+        scaled = jac if root is None else jac * root
+        return (scaled @ scaled.T).astype(float, copy=False)
+    out = np.zeros((d, d))
+    for start in range(0, n, BLOCK):
+        part = slice(start, start + BLOCK)
+        scaled = jac[:, part] if root is None else jac[:, part] * root[part]
+        out += scaled @ scaled.T
+    return out
 
 
 class RegressionTerm:
@@ -65,19 +86,35 @@ class RegressionTerm:
             return self.flat, self._gram(noise)
         roots = np.sqrt(self._information(noise, self.f)).astype(self.jac.dtype)
         scaled = (self.jac * roots).reshape(self.flat.shape)
-        return scaled, (scaled @ scaled.T).astype(float) if self.primal else None
+        return scaled, gram_matrix(scaled) if self.primal else None
 
     def _gram(self, noise: Array) -> Array:
         """J̃ᵀJ̃ from the Gram matrix of every output, which only changes by a factor with θ."""
         if self._grams is None:
             roots = np.sqrt(self._information(noise, self.f)).astype(self.jac.dtype)
-            parts = (self.jac[:, o] * roots[o] for o in range(len(roots)))
-            self._grams = noise, [(p @ p.T).astype(float, copy=False) for p in parts]
+            self._grams = noise, [self._gram_of(o, root) for o, root in enumerate(roots)]
         before, grams = self._grams
         if before is noise or self.model.noise is not None:
             return np.sum(grams, axis=0)
         now, then = (self._information(theta, self.f[:, :1])[:, 0] for theta in (noise, before))
         return np.tensordot(now / then, grams, axes=1)
+
+    def _gram_of(self, output: int, root: Array) -> Array:
+        """The Gram matrix of one output, from the parameters that affect it.
+
+        That of a further output such as log σ is formed in single precision: its information is
+        of order one per row, while that of the mean may be many orders of magnitude larger.
+        """
+        jac, p = self.jac[:, output], len(self.model.likelihood.outputs)
+        if output % p == 0:
+            if (root == root[0]).all():
+                return gram_matrix(jac) * float(root[0]) ** 2
+            return gram_matrix(jac, root)
+        rows = np.flatnonzero((jac != 0.0).any(axis=1))
+        scaled = np.multiply(jac[rows], root, dtype=np.float32, casting="same_kind")
+        out = np.zeros((len(jac), len(jac)))
+        out[np.ix_(rows, rows)] = scaled @ scaled.T
+        return out
 
     def _information(self, noise: Array, f: Array) -> Array:
         """Information of outputs (K, n, p) times the weights of the rows, as (K p, n)."""

@@ -1,4 +1,4 @@
-"""The exact evidence at a given α, by TMCMC."""
+"""The exact evidence at a given α, by TMCMC from the prior."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from sbnn.sampling.moves import Move
 from sbnn.sampling.state import Evaluate, Stage
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tmcmc import TmcmcResult, tmcmc
+from sbnn.sampling.warm_start import WarmStartResult
+
+ExactRun = TmcmcResult | WarmStartResult
+"""Particles and exact log evidence, from the prior or from modes."""
 
 
 @float64
-def exact_evidence(
+def cold_evidence(
     problem: Problem,
     log_alpha: np.ndarray,
     key: Any,
@@ -54,7 +58,7 @@ def exact_evidence(
     >>> from scipy.stats import norm
     >>> problem = sbnn.Problem(
     ...     lambda phi: jax.scipy.stats.norm.logpdf(0.3, phi[0], 0.5), ["phi"], ard=["phi"])
-    >>> run = exact_evidence(problem, np.zeros(1), 0, n_particles=200)
+    >>> run = cold_evidence(problem, np.zeros(1), 0, n_particles=200)
     >>> error = abs(run.log_evidence - norm.logpdf(0.3, 0, 1.25**0.5))
     >>> bool(error < 4 * run.log_evidence_error)
     True

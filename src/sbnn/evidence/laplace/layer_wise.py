@@ -1,0 +1,241 @@
+"""Deep networks layer by layer: growth while the evidence rises, and sweeps over the layers.
+
+One layer at a time is learned with all others fixed. Its inputs are then data and the layers above
+a fixed function, so that Jacobian, curvature and pruning concern the weights of one layer only; for
+the output layer, which is linear, its evidence is exact. The evidence of the whole network, by
+which depths are compared, is the Laplace evidence of all weights kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sbnn.evidence.laplace.fit import fit
+from sbnn.evidence.laplace.layout import Array, Layout, forward_pass, n_parameters
+from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.optimum import Optimum, log_evidence
+from sbnn.evidence.laplace.options import TIE, Options
+from sbnn.evidence.laplace.pruning import evolve
+from sbnn.problems.network import layer_slices
+
+VISIT = 6  # iterations in one layer before the next
+MAX_SWEEPS = 30
+# A sweep ends with iterations on all layers together if at most this many weights are kept. Layers
+# fixed in turn approach the optimum slowly where they depend on each other.
+FEW_TOGETHER = 600
+
+
+class LayerLayout(Layout):
+    """The parameters of the first layer of a network whose other layers are fixed.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+    active : array of int
+        Sorted indices of the parameters of the first layer that are kept.
+    fixed : array of int
+        Sorted indices of the parameters of the other layers that are not zero.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], active: Array, fixed: Array):
+        super().__init__(sizes, np.concatenate([active, fixed]))
+        self.fixed = fixed
+        self.active = active
+        nothing = np.zeros(0, int)
+        empty = type(self.index[0])([], nothing, nothing)
+        self.index = [self.index[0], *(empty for _ in self.index[1:])]
+        self.unseen = self.unseen[: len(active)]
+
+    def restricted(self, active: Array) -> LayerLayout:
+        return LayerLayout(self.sizes, active, self.fixed)
+
+
+def activations(model: NetworkModel, opt: Optimum, k: int) -> Array:
+    """Inputs of layer k (counted from 0) at all rows, shape (width, n); zero for dead neurons."""
+    if k == 0:
+        return model.x_t
+    layers = forward_pass(opt.phi, model.x_t, opt.layout, model.activation).layers
+    out = np.zeros((opt.sizes[k], model.x_t.shape[1]))
+    out[opt.layout.alive[k]] = layers[k][1]
+    return out
+
+
+def layer_problem(model: NetworkModel, opt: Optimum, k: int) -> tuple[NetworkModel, Optimum]:
+    """Layer k and those above as a network of their own, of which only layer k is learned.
+
+    Parameters
+    ----------
+    model : NetworkModel
+    opt : Optimum
+    k : int
+        Counted from 0.
+
+    Returns
+    -------
+    model, optimum
+        Of the smaller network.
+    """
+    start, _, end = layer_slices(opt.sizes)[k]
+    sizes = opt.sizes[k:]
+    part = replace(model, x_t=activations(model, opt, k), sizes=sizes, x_scale=None, columns=None)
+    inside = opt.active[opt.active >= start] - start
+    own = inside < end - start
+    new = replace(
+        opt.copy(),
+        phi=opt.phi[start:].copy(),
+        log_alpha=opt.log_alpha[start:].copy(),
+        layout=LayerLayout(sizes, inside[own], inside[~own]),
+        variance=None,
+        converged=False,
+        history=[],
+        damping=1e-2,
+    )
+    return part, new
+
+
+def with_layer(opt: Optimum, learned: Optimum, k: int) -> Optimum:
+    """The network with another layer k."""
+    start, _, end = layer_slices(opt.sizes)[k]
+    new = opt.copy()
+    new.phi[start:end] = learned.phi[: end - start]
+    new.log_alpha[start:end] = learned.log_alpha[: end - start]
+    others = opt.active[(opt.active < start) | (opt.active >= end)]
+    new.layout = Layout(opt.sizes, np.union1d(others, learned.active + start))
+    new.noise, new.variance = learned.noise.copy(), None
+    new.iterations += learned.iterations - opt.iterations
+    return new
+
+
+def sweep(model: NetworkModel, opt: Optimum, options: Options) -> Optimum:
+    """Learn and prune one layer after the other until the evidence of the whole has converged.
+
+    Parameters
+    ----------
+    model : NetworkModel
+    opt : Optimum
+        Not modified.
+    options : Options
+
+    Returns
+    -------
+    Optimum
+        The best network visited.
+    """
+    opt = opt.copy()
+    opt.log_evidence, _ = log_evidence(model, opt)
+    best = opt
+    for _ in range(MAX_SWEEPS):
+        for k in reversed(range(len(opt.sizes) - 1)):
+            part, mine = layer_problem(model, opt, k)
+            if len(mine.active):
+                learned = evolve(part, mine, VISIT, None, options.step, options.tol)
+                opt = with_layer(opt, learned, k)
+        if len(opt.active) <= FEW_TOGETHER:
+            opt = evolve(model, opt, VISIT, None, options.step, options.tol)
+        opt.log_evidence, _ = log_evidence(model, opt)
+        opt.history.append(opt.log_evidence)
+        gain = opt.log_evidence - best.log_evidence
+        fewer = len(opt.active) < len(best.active) and gain > -options.tol
+        if gain > 0 or fewer:
+            best = opt
+        if gain < options.tol and not fewer:
+            best = best.copy()
+            best.converged, best.history = True, list(opt.history)
+            break
+    return best
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A network of the depth that the evidence prefers, and the depths that were tried.
+
+    Attributes
+    ----------
+    model : NetworkModel
+    optimum : Optimum
+    tried : list of (tuple of int, float)
+        Hidden widths and log evidence of every depth.
+    """
+
+    model: NetworkModel
+    optimum: Optimum
+    tried: list[tuple[tuple[int, ...], float]]
+
+
+def added_layer(
+    model: NetworkModel, opt: Optimum, width: int, rng: np.random.Generator, options: Options
+) -> tuple[NetworkModel, Optimum]:
+    """The network with one more hidden layer before the output, learned on fixed layers below."""
+    depth = len(opt.sizes) - 2
+    alive = opt.layout.alive[depth]
+    inputs = np.ascontiguousarray(activations(model, opt, depth)[alive])
+    spread = inputs.std(axis=1)
+    part = replace(
+        model,
+        x_t=inputs,
+        sizes=(len(alive), width, opt.sizes[-1]),
+        x_scale=np.where(spread > 1e-6, spread, 1.0),
+        columns=None,
+    )
+    top = fit([[part]], rng, replace(options, weighting="evidence")).optima[0]
+    sizes = (*opt.sizes[:-1], width, opt.sizes[-1])
+    kept = layer_slices(opt.sizes)[-1][0]  # parameters below the output layer
+    phi, log_alpha = np.zeros(n_parameters(sizes)), np.full(n_parameters(sizes), np.inf)
+    phi[:kept], log_alpha[:kept] = opt.phi[:kept], opt.log_alpha[:kept]
+    # W of the new layer has columns for all neurons below, of which some are dead.
+    old, new = layer_slices(part.sizes), layer_slices(sizes)[-2:]
+    place = np.concatenate(
+        [
+            new[0][0] + (np.arange(width)[:, None] * opt.sizes[depth] + alive).ravel(),
+            np.arange(new[0][1], new[1][2]),
+        ]
+    )
+    assert len(place) == old[-1][2]
+    phi[place], log_alpha[place] = top.phi, top.log_alpha
+    active = np.union1d(opt.active[opt.active < kept], place[top.active])
+    grown = replace(
+        top, phi=phi, log_alpha=log_alpha, layout=Layout(sizes, active), precision=None,
+        variance=None, iterations=opt.iterations + top.iterations, history=list(opt.history),
+    )  # fmt: skip
+    return replace(model, sizes=sizes), grown
+
+
+def grow(
+    model: NetworkModel,
+    opt: Optimum,
+    widths: Sequence[int],
+    rng: np.random.Generator,
+    options: Options,
+) -> Growth:
+    """Add hidden layers while the evidence of the whole network rises.
+
+    Parameters
+    ----------
+    model : NetworkModel
+        With one hidden layer.
+    opt : Optimum
+        Its best optimum.
+    widths : sequence of int
+        Widths of all hidden layers, the first included; their number is the largest depth.
+    rng : numpy.random.Generator
+    options : Options
+
+    Returns
+    -------
+    Growth
+    """
+    opt = sweep(model, opt, options)
+    tried = [(opt.sizes[1:-1], opt.log_evidence)]
+    for width in widths[1:]:
+        if any(len(neurons) == 0 for neurons in opt.layout.alive[1:-1]):
+            break  # a constant
+        deeper, start = added_layer(model, opt, width, rng, options)
+        new = sweep(deeper, start, options)
+        tried.append((new.sizes[1:-1], new.log_evidence))
+        if new.log_evidence < opt.log_evidence + TIE:
+            break
+        model, opt = deeper, new
+    return Growth(model, opt, tried)

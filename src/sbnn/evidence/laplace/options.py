@@ -1,0 +1,78 @@
+"""Settings of the fit of a mixture of sparse optima."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbnn._core.watch import NEVER, Watch
+
+TIE = 3.0  # nats, a Bayes factor of 20: less is not strong evidence for more parameters
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of `fit`.
+
+    Attributes
+    ----------
+    n_starts : int
+        Number of starts per family.
+    group_iterations : int
+        Iterations with one α per weight matrix and bias vector. This stage finds a good dense fit;
+        with one α per weight from a random start, weights would be pruned before the network fits.
+    path_iterations, iterations : int
+        Iterations with one α per weight: after each step of `thin`, and at most at its best state.
+        Converged optima stop earlier.
+    race, keep : float
+        Fraction of the starts of each architecture that continue after a third of the first stage,
+        and fraction of these kept in the end, by evidence.
+    step, tol : float
+        Damping of the update of log α; change of the log evidence over ten iterations below which
+        an optimum counts as converged.
+    neuron_moves : int
+        Units tried per round of `remove_units` if at most `FEW_WEIGHTS` weights are left.
+    price : float
+        Log evidence that a weight must add to be kept in the end. The maximum over log α is higher
+        than the mean over a prior of log α: for a prior with a standard deviation of 5 and the
+        curvature ½ of a well-determined weight, by log(5 √½) = 1.26 nats. Without a price, pure
+        noise seems to support a weight or two.
+    weighting : str
+        See `mixture_weights`.
+    max_rows : int
+        With more observations the first stage runs on a random subset and then, for `ON_MORE`
+        iterations, on `MORE` times as many, after which `race` of the starts continue. Pruning
+        sees `MOST` times as many, and at the end all rows.
+    precision_power : float
+        See `SparseMixture`.
+    n_threads : int
+        Starts that run in parallel; the result does not depend on it.
+    sparse : bool
+        False stops after the first stage: one α per weight matrix and bias vector, no pruning.
+    max_columns : int
+        With more inputs, `relevant_columns` chooses columns first.
+    watch : Watch
+        Progress, and the end of the fit.
+    """
+
+    n_starts: int = 16
+    group_iterations: int = 45
+    path_iterations: int = 8
+    iterations: int = 120
+    race: float = 0.5
+    keep: float = 1.0
+    step: float = 0.5
+    tol: float = 0.05
+    neuron_moves: int = 3
+    price: float = 1.25
+    weighting: str = "mixed"
+    max_rows: int = 2500
+    precision_power: float = 1.0
+    n_threads: int = 1
+    sparse: bool = True
+    max_columns: int = 40
+    watch: Watch = NEVER
+
+
+DEFAULT = Options()
+# For networks of a few dozen weights: every optimum is converged and every neuron tried.
+SMALL = Options(iterations=300, tol=1e-3, race=1.0, keep=0.5, neuron_moves=60, price=0.0)

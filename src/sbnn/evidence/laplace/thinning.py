@@ -1,0 +1,196 @@
+"""Paths to sparser networks: ever fewer neurons, then fewer inputs.
+
+From a dense start, many neurons share the work, no single removal pays, and the evidence has
+plateaus of dense networks. A path of ever smaller networks passes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sbnn._core.watch import NEVER, Watch
+from sbnn.evidence.laplace.layout import Array
+from sbnn.evidence.laplace.models import Model, RegressionModel
+from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
+from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.laplace.pruning import evolve, removal_gain, removed, unit_moves, value
+from sbnn.evidence.laplace.terms import per_row
+from sbnn.likelihoods import Likelihood
+
+SHARE = 4  # every fourth neuron of a layer is removed at a time
+GIVE_UP = 40.0  # nats below the best state at which a path ends; transient losses reach 30
+RECOVERY = 15  # LM steps after a removal; far fewer are taken if the noise is large
+DAMPING = 1e-2  # after a removal, the last step of the larger network says nothing about the next
+AGAIN = 8  # LM steps after the removal of an input
+
+
+def thin(
+    model: Model,
+    opt: Optimum,
+    n_iter: int,
+    step: float = 0.5,
+    tol: float = 0.05,
+    watch: Watch = NEVER,
+    predictive: bool = False,
+) -> Optimum:
+    """Remove a share of the neurons again and again; return the best state.
+
+    The best state has the highest evidence or, with `predictive`, the highest mean of log evidence
+    and leave-one-out log density. On real tables, evidence alone removes more neurons than is good
+    for predictions, and the leave-one-out density, which takes α for known, too few.
+
+    Parameters
+    ----------
+    model : Model
+    opt : Optimum
+    n_iter : int
+        Iterations of `evolve` after each removal.
+    step, tol, watch
+        As for `evolve`.
+    predictive : bool
+
+    Returns
+    -------
+    Optimum
+        After `n_iter` iterations only if the model has no neurons.
+    """
+    best = current = evolve(model, opt, n_iter, None, step, tol, watch=watch)
+    top, precision = _merit(model, best, predictive)
+    while not watch.over and (dead := _weakest(model, current, precision)) is not None:
+        assert isinstance(model, RegressionModel)  # it has neurons
+        smaller = removed(model, current, precision, dead)
+        smaller = recover(model, current, smaller, RECOVERY)
+        current = evolve(model, smaller, n_iter, None, step, tol, watch=watch)
+        merit, precision = _merit(model, current, predictive)
+        if merit > top - tol:
+            best, top = current, merit
+        elif not merit > top - GIVE_UP:
+            break
+    return best
+
+
+def _merit(model: Model, opt: Optimum, predictive: bool) -> tuple[float, Precision]:
+    """Log evidence, or the mean of it and the leave-one-out log density; and the precision."""
+    found, precision = log_evidence(model, opt)
+    if predictive:
+        found = 0.5 * (found + left_out(model, opt, precision))
+    return found, precision
+
+
+def left_out(model: Model, opt: Optimum, precision: Precision | None = None) -> float:
+    """Leave-one-out log density of all rows; the log evidence of a model without rows."""
+    if model.unit_layers() is None:
+        return log_evidence(model, opt)[0]
+    precision = log_evidence(model, opt)[1] if precision is None else precision
+    loo = model.loo_log_density(opt.phi, opt.layout, opt.noise, precision)
+    rows = getattr(model, "weights", None)
+    return float(loo.sum() if rows is None else rows @ loo)
+
+
+def _weakest(model: Model, opt: Optimum, precision: Precision) -> Array | None:
+    """Weights of every fourth neuron of each layer, those with the least effect; or None."""
+    layers = model.unit_layers()
+    if layers is None:
+        return None
+    moves = unit_moves(model, opt, precision)
+    dead: list[Array] = []
+    for layer in np.unique(layers):
+        members = [weights for _, weights, own in moves if own == layer]
+        dead += members[: max(len(members) // SHARE, int(len(members) > 1))]
+    if not dead:
+        return None
+    found = np.unique(np.concatenate(dead))
+    return found if len(found) < len(opt.active) else None
+
+
+def drop_inputs(model: Model, opt: Optimum, price: float) -> Optimum:
+    """Remove all weights of an input if that costs less than `price` nats, the cheapest first.
+
+    Neither the log evidence nor the leave-one-out log density may fall by more.
+
+    Parameters
+    ----------
+    model : Model
+    opt : Optimum
+    price : float
+
+    Returns
+    -------
+    Optimum
+    """
+    dropped = True
+    while dropped:
+        dropped, precision = False, log_evidence(model, opt)[1]
+        before = left_out(model, opt, precision)
+        u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
+        groups = [np.flatnonzero(np.isin(opt.active, member)) for member in model.inputs()]
+        gains = [(removal_gain(precision, u, g), opt.active[g]) for g in groups if len(g)]
+        for gain, dead in sorted(gains, key=lambda move: -move[0]):
+            if gain < -2.0 * price - 5.0:  # linearised: steps may recover some of the loss
+                break
+            new = removed(model, opt, precision, dead)
+            relax(model, new, AGAIN)
+            if value(model, new) < value(model, opt) - price:
+                continue
+            if left_out(model, new) >= before - price:
+                opt, dropped = new, True
+                break
+    return opt
+
+
+@dataclass(frozen=True)
+class _Near(Likelihood):
+    """−½ Σ W (f − g)² for outputs g and information W, θ = (g, W) of shape (…, 2p)."""
+
+    outputs: tuple[str, ...]  # type: ignore[misc]
+    constant_information = True
+    separable_information = True
+
+    def log_density(self, y: Array, f: Array, theta: Array) -> Array:
+        goal, weight = np.split(theta, 2, axis=-1)
+        return -0.5 * (weight * (f - goal) ** 2).sum(axis=-1)
+
+    def information(self, f: Array, theta: Array) -> Array:
+        return np.broadcast_to(np.split(theta, 2, axis=-1)[1][..., : f.shape[-2], :], f.shape)
+
+    def score(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        goal, weight = np.split(theta, 2, axis=-1)
+        return weight * (goal - f)
+
+    def std(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def sample(self, rng: np.random.Generator, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def cdf(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+def recover(model: RegressionModel, before: Optimum, opt: Optimum, steps: int) -> Optimum:
+    """A smaller network after LM steps towards the outputs of the larger one.
+
+    Heavy-tailed likelihoods would take all rows for outliers after a removal; a varying noise level
+    would explain what the mean no longer does. The outputs before the removal, in units of their
+    information, have neither problem.
+
+    Parameters
+    ----------
+    model : RegressionModel
+    before, opt : Optimum
+        With all neurons, and without some of them.
+    steps : int
+
+    Returns
+    -------
+    Optimum
+    """
+    f = model.split(model.evaluate(before.phi, before.layout).output)
+    weight = np.broadcast_to(model.likelihood.information(f, per_row(before.noise)), f.shape)
+    goal = np.concatenate([f, weight], axis=-1).astype(float)
+    near = replace(model, likelihood=_Near(model.likelihood.outputs), noise=goal)
+    new = replace(opt.copy(), noise=goal, variance=None, damping=DAMPING)
+    relax(near, new, steps, 0.1)
+    return replace(new, noise=before.noise.copy(), variance=before.variance)

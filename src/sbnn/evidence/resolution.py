@@ -1,0 +1,58 @@
+"""Resolution of the data and rate of the hyperprior: which parameters could be pruned at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sbnn._core.messages import HyperpriorTooCoarse
+from sbnn.priors import Hyperprior
+from sbnn.problems.problem import Problem
+
+
+def default_hyperprior(problem: Problem) -> Hyperprior | None:
+    """The study's hyperprior for networks; for other models it follows the data's resolution."""
+    return None if problem.network is None else Hyperprior()
+
+
+def resolving(covariances: np.ndarray, ard: np.ndarray) -> Hyperprior:
+    """The default hyperprior, with a smaller rate where it would keep parameters from being pruned.
+
+    An irrelevant parameter that the data resolve to the precision Λ stays at γ/(1 − γ) = √(2rΛ).
+    The rate is lowered until γ stays near 0.04, also for the best resolved one.
+
+    Parameters
+    ----------
+    covariances : ndarray, shape (n_components, n_parameters, n_parameters)
+        Of a mixture that approximates the likelihood.
+    ard : ndarray of bool, shape (n_parameters,)
+
+    Returns
+    -------
+    Hyperprior
+    """
+    variances = np.diagonal(covariances, axis1=1, axis2=2)[:, ard]
+    rate = _pruning_rate(1.0 / max(float(variances.min()), 1e-300))
+    return Hyperprior(rate=min(rate, Hyperprior().rate))
+
+
+def _pruning_rate(resolved: float) -> float:
+    """A rate at which the γ of an irrelevant parameter of precision Λ stays near 0.04."""
+    return float(10.0 ** np.floor(np.log10(0.001 / resolved)))
+
+
+def too_coarse(
+    problem: Problem, log_alpha: np.ndarray, relevance: np.ndarray, hyperprior: Hyperprior
+) -> HyperpriorTooCoarse | None:
+    """A message where the hyperprior's rate, not the data, keeps a parameter from being pruned.
+
+    At an optimum ½γ = ½αE[φ]² + rα. Where the rate's share rα is the larger one, the parameter is
+    irrelevant but its γ stays at γ/(1 − γ) = √(2rΛ), Λ the precision that the data resolve it to.
+    """
+    alpha = np.exp(log_alpha)
+    held = (relevance > 0.1) & (2 * hyperprior.rate * alpha > 0.5 * relevance)
+    if not held.any():
+        return None
+    resolved = float((alpha * relevance / np.maximum(1 - relevance, 1e-3))[held].max())
+    smaller = _pruning_rate(resolved)
+    names = np.array(problem.names)[problem.ard][held]
+    return HyperpriorTooCoarse(tuple(map(str, names)), float(hyperprior.rate), smaller)
