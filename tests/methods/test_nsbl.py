@@ -7,13 +7,13 @@ import warnings
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import keys
+from helpers import keys, rng
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
 from sbnn._core.messages import FirstRunStuck, NotVerified
 from sbnn.evidence.candidates import surrogate_optima
-from sbnn.evidence.exact import exact_evidence
+from sbnn.evidence.cold import cold_evidence
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
 from sbnn.methods.details import NsblDetails
 from sbnn.priors import Hyperprior, Normal
@@ -263,7 +263,7 @@ def test_unverified_surrogate_optimum_is_wrong_by_many_nats(failing_mixture):
     """Negative control: the surrogate's optimum without verification."""
     problem, phi, mixture = failing_mixture
     found = surrogate_optima(problem, phi, mixture, Hyperprior(), np.random.default_rng(0), 12)[0]
-    exact = exact_evidence(problem, found.log_alpha, keys(1)[0], move="hmc", max_moves=40)
+    exact = cold_evidence(problem, found.log_alpha, keys(1)[0], move="hmc", max_moves=40)
     print(f"\nEM 20: surrogate {found.log_evidence:.1f}, exact {exact.log_evidence:.1f}")
     assert found.log_evidence - exact.log_evidence > 5
     assert found.log_evidence > BEST - 2  # it looks like success
@@ -276,7 +276,7 @@ def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
     print(f"\nrefined from EM 20: {result}, gap {result.evidence_gap:.2f}")
     assert BEST - result.log_evidence <= 1.0 + 4 * result.log_evidence_error
     assert result.verified == (abs(result.evidence_gap) <= 1.0)
-    again = exact_evidence(
+    again = cold_evidence(
         problem, result.log_alpha, keys(2)[1], n_particles=4000, move="hmc", max_moves=40
     )
     if result.verified:
@@ -287,6 +287,45 @@ def test_nsbl_recovers_from_the_failing_mixture(failing_mixture):
 def test_stuck_first_run_warns_at_the_callers_line(enzyme, monkeypatch):
     monkeypatch.setattr("sbnn.sampling.tmcmc.STUCK", -1.0)  # every run counts as stuck
     with pytest.warns(ConvergenceWarning, match="an optimum may have been missed") as caught:
-        result = run_enzyme(enzyme)
+        result = run_enzyme(enzyme, mixture="kde")
     assert caught[0].filename == __file__
     assert any(isinstance(message, FirstRunStuck) for message in result.messages)
+
+
+def test_search_from_laplace_optima_finds_the_same_terms(enzyme, enzyme_result, monkeypatch):
+    monkeypatch.setattr("sbnn.sampling.tmcmc.STUCK", -1.0)  # the first run is given up
+    result = run_enzyme(enzyme)
+    assert result.details.mixture is None
+    assert result.verified
+    assert result.prune().names == ("leak", "wave")
+    error = np.hypot(result.log_evidence_error, enzyme_result.log_evidence_error)
+    assert abs(result.log_evidence - enzyme_result.log_evidence) < 4 * error + 0.75
+
+
+def inferred_noise(seed):
+    r = rng(100, seed)
+    x = r.uniform(-2, 2, size=(60, 2))
+    y = np.sin(x[:, 0]) + 0.5 * np.tanh(2 * x[:, 1]) + 0.2 * r.normal(size=60)
+    return sbnn.network_problem(x, y, hidden_layer_sizes=(3,))
+
+
+def test_a_network_with_inferred_noise_is_searched_from_laplace_optima():
+    problem = inferred_noise(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = sbnn.nsbl(problem, key=0, n_particles=256, average=False)
+    assert result.verified
+    assert result.converged
+    assert result.details.mixture is None
+    assert result.phi.shape == (256, 14)
+    assert abs(result.phi[:, -1].mean() - np.log(0.2)) < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_networks_with_inferred_noise_are_verified(seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = sbnn.nsbl(inferred_noise(seed), key=seed)
+    assert result.verified
+    assert result.converged

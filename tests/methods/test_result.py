@@ -84,8 +84,10 @@ def test_inputs_of_the_wrong_width_raise(two_output_result):
 
 def test_predict_without_a_network_raises():
     result = sbnn.standard(gaussian_problem(2)[0], key=keys(1)[0], n_particles=500)
-    with pytest.raises(TypeError, match="need a network problem"):
+    with pytest.raises(TypeError, match="this problem has a log-likelihood only"):
         result.predict([0.0])
+    with pytest.raises(TypeError, match="needs a network problem"):
+        result.posterior()
 
 
 # Tables.
@@ -95,13 +97,54 @@ def test_summary_has_one_row_per_parameter(small_result):
     table = small_result.summary()
     assert isinstance(table, pd.DataFrame)
     assert tuple(table.index) == small_result.names
-    np.testing.assert_allclose(table["mean"], small_result.phi.mean(axis=0))
-    np.testing.assert_allclose(table["std"], small_result.phi.std(axis=0))
+    # The output bias has no mirror image.
+    assert table["mean"].iloc[-1] == pytest.approx(small_result.phi[:, -1].mean())
+    assert table["std"].iloc[-1] == pytest.approx(small_result.phi[:, -1].std())
     learned = dataclasses.replace(
         small_result, log_alpha=np.arange(7.0), relevance=np.linspace(0, 1, 7)
     ).summary()
     np.testing.assert_array_equal(learned["log_alpha"], np.arange(7.0))
     np.testing.assert_array_equal(learned["relevance"], np.linspace(0, 1, 7))
+
+
+def test_summary_counts_mirror_images_once(small_result):
+    # The posterior is close to a Gaussian around each of the eight images of the mode.
+    rng = np.random.default_rng(0)
+    mode = small_result.modes()[0].phi
+    cloud = mode + 0.1 * np.abs(mode) * rng.normal(size=(2000, 7))
+    symmetry = small_result.problem.symmetry
+    result = dataclasses.replace(small_result, phi=symmetry.apply_random(rng, cloud))
+    found = result.summary()
+    image = symmetry.expand(mode)
+    best = image[np.argmin(np.abs(image - found["mean"].to_numpy()).sum(axis=1))]
+    std = 0.1 * np.abs(mode)
+    assert (np.abs(found["mean"] - best) < 4 * np.abs(best) * 0.1 / np.sqrt(2000)).all()
+    np.testing.assert_allclose(found["std"], 0.1 * np.abs(best), rtol=4 / np.sqrt(2 * 2000))
+    assert (found["2.5%"] * found["97.5%"] > 0).all()
+    # Averaged over all images, as the raw draws are, every mean is zero within its error.
+    raw = result.phi
+    assert (np.abs(raw.mean(axis=0)) < 4 * raw.std(axis=0) / np.sqrt(2000))[:-1].all()
+    assert (raw.std(axis=0)[:-1] > 5 * std[:-1]).all()
+
+
+def test_summary_does_not_depend_on_the_images_drawn(small_result):
+    rng, symmetry = np.random.default_rng(1), small_result.problem.symmetry
+    other = dataclasses.replace(small_result, phi=symmetry.apply_random(rng, small_result.phi))
+    one, two = small_result.summary(), other.summary()
+    np.testing.assert_allclose(two["mean"], one["mean"], atol=1e-9)
+    np.testing.assert_allclose(two["std"], one["std"], atol=1e-9)
+
+
+def test_neurons_with_different_precisions_are_not_exchanged(small_result):
+    phi = np.tile([1.0, 2.0, 0.3, 0.4, 1.5, 2.5, 0.1], (4, 1))
+    swapped = phi[:, [1, 0, 3, 2, 5, 4, 6]]
+    both = np.concatenate([phi, -swapped * [1, 1, 1, 1, 1, 1, -1]])
+    alpha = np.arange(7.0)
+    learned = dataclasses.replace(small_result, phi=both, log_alpha=alpha).summary()
+    np.testing.assert_allclose(learned["mean"].iloc[:2], [1.5, 1.5])  # signs flipped, no more
+    equal = dataclasses.replace(small_result, phi=both, log_alpha=np.zeros(7)).summary()
+    assert np.ptp(np.sort(np.abs(equal["mean"].iloc[:2])) - [1.0, 2.0]) < 1e-12
+    np.testing.assert_allclose(equal["std"], 0.0, atol=1e-12)
 
 
 def test_datatree_follows_the_arviz_schema(small_result):
@@ -207,7 +250,8 @@ def line_problem(slope=2.0, priors=None, names=("a", "b"), y=(0.1, 1.9, 4.2, 5.8
 
 
 def test_problem_passed_to_load_is_checked_and_used(tmp_path):
-    result = sbnn.nsbl(line_problem(), key=keys(1)[0], n_particles=200)
+    options = {"n_particles": 200, "n_starts": 2, "average": False}
+    result = sbnn.nsbl(line_problem(), key=keys(1)[0], **options)
     path = tmp_path / "line.nc"
     result.save(path)
     with pytest.raises(ValueError, match=r"sbnn\.load\(path, problem=problem\)"):

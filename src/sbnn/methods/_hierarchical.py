@@ -16,7 +16,8 @@ from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard
 from sbnn.sampling.evaluator import Executor
 from sbnn.sampling.joint import joint_evaluator, joint_symmetry, joint_target, to_parameters
-from sbnn.sampling.moves import move_name
+from sbnn.sampling.joint_move import JointMove
+from sbnn.sampling.moves import choose, move_name
 from sbnn.sampling.progress import Progress, reporter
 from sbnn.sampling.tmcmc import TmcmcResult, check_options, tmcmc
 
@@ -37,7 +38,9 @@ def hierarchical(
     """Hierarchical Bayes: φ and log α sampled together by TMCMC, in twice the dimensions.
 
     Non-centred, φ = z exp(−½ log α), with log α restricted to the range over which the default
-    hyperprior is flat. `Result.details` (`HierarchicalDetails`) holds the draws of log α.
+    hyperprior is flat. Between the moves of all coordinates, log α is drawn from p(log α|φ) and
+    rescaled together with φ (`sbnn.sampling.joint_move`). `Result.details` (`HierarchicalDetails`)
+    holds the draws of log α.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ def hierarchical(
     move : {"auto", "random_walk", "hmc"} or Move
         "auto" is HMC where the problem has gradients, else the random walk.
     max_moves : int, optional
-        Largest number of moves per tempering stage; 150 for HMC, 1,000 for the random walk.
+        Largest number of moves per tempering stage; 300 for HMC, 1,000 for the random walk.
     progress, executor, on_failure, checkpoint
         As for `sbnn.standard`.
 
@@ -80,7 +83,7 @@ def hierarchical(
     require_ard(problem, "hierarchical")
     if move == "auto":
         move = "random_walk" if problem.black_box else "hmc"
-    max_moves = max_moves or (1000 if move == "random_walk" else 150)
+    max_moves = max_moves or (1000 if move == "random_walk" else 300)
     function = problem.log_likelihood if problem.black_box else None
     check_options(n_particles, move, max_moves, function)
     hyperprior = hyperprior or Hyperprior()
@@ -139,7 +142,7 @@ def _sample_jointly(
             joint_target(problem, hyperprior),
             as_key(key),
             n_particles=n_particles,
-            move=move,
+            move=JointMove(problem, hyperprior, choose(move, resources.evaluate).first),
             max_moves=max_moves,
             symmetry=joint_symmetry(problem),
             evaluate=joint_evaluator(problem, resources.evaluate),

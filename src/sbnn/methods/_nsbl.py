@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from sbnn._core.float64 import float64
 from sbnn._core.keys import Key, derive_key, generator, key_words
 from sbnn._core.messages import (
     FirstRunStuck,
-    HyperpriorTooCoarse,
     Message,
     NotVerified,
     SearchEnded,
 )
-from sbnn.evidence.ascent import relabel
-from sbnn.evidence.candidates import Candidate, Search, expand_permutations, multiplicity, search
+from sbnn.evidence.candidates import Candidate, Search, search
+from sbnn.evidence.laplace.problem_models import laplace_optima
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation, kernel_density
+from sbnn.evidence.permutations import expand_permutations, multiplicity
+from sbnn.evidence.resolution import default_hyperprior, resolving, too_coarse
 from sbnn.methods._standard import sample_posterior
 from sbnn.methods.details import NsblDetails
 from sbnn.methods.result import Result, full_length
 from sbnn.methods.resume import Call, CheckpointPath, Resources, carry_out
-from sbnn.methods.sampler_report import rejections_of, stage_table
+from sbnn.methods.sampler_report import (
+    optima_table,
+    rejections_of,
+    search_history,
+)
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard
+from sbnn.problems.symmetry import invariant_symmetry
 from sbnn.sampling.annealing import heat_and_cool, lowest_log_alpha
 from sbnn.sampling.evaluator import Executor
 from sbnn.sampling.joint import join_log_alpha, joint_symmetry, to_parameters
+from sbnn.sampling.moves import relabel
 from sbnn.sampling.progress import Progress, events
 from sbnn.sampling.tmcmc import TmcmcResult, check_options
 
@@ -40,7 +47,7 @@ def nsbl(
     problem: Problem,
     key: Key = 0,
     n_particles: int = 2000,
-    mixture: str | GaussianMixture = "kde",
+    mixture: str | GaussianMixture = "auto",
     hyperprior: Hyperprior | None = None,
     n_starts: int = 12,
     sparsify: float = 0.75,
@@ -54,7 +61,8 @@ def nsbl(
     """Nonlinear sparse Bayesian learning, verified against the exact evidence.
 
     The likelihood is sampled once by TMCMC and approximated by a Gaussian mixture, whose evidence
-    is maximised over log α in closed form. The optima found are then judged, refined and ranked by
+    is maximised over log α in closed form; where that sample cannot be had, optima of the Laplace
+    evidence take its place (`mixture`). The optima found are then judged, refined and ranked by
     the exact evidence (`sbnn.evidence.candidates`); the draws come from the exact posterior.
 
     Parameters
@@ -65,10 +73,15 @@ def nsbl(
         The same key gives the same numbers.
     n_particles : int
         Number of posterior draws.
-    mixture : {"kde", "em"} or GaussianMixture
+    mixture : {"auto", "kde", "em"} or GaussianMixture
         A kernel density with shared bandwidth; EM with the number of kernels chosen by BIC; or a
-        given mixture. A poor one costs time, not accuracy: its proposals are verified.
+        given mixture. A poor one costs time, not accuracy: its proposals are verified. "auto" is
+        "kde", unless sampling under the known priors gets stuck, as it does for most networks with
+        inferred noise or more than about ten weights: where there are gradients, the search then
+        starts from optima of the Laplace evidence, and warm-start SMC verifies them.
     hyperprior : Hyperprior, optional
+        Default: rate e⁻¹⁰ and, for models other than networks, less where it would keep parameters
+        from being pruned that the data resolve finely.
     n_starts : int
         Number of starts of the Newton ascent.
     sparsify : float
@@ -115,7 +128,13 @@ def nsbl(
     """
     require_ard(problem, "nsbl")
     options = Options(
-        n_particles, mixture, hyperprior or Hyperprior(), n_starts, sparsify, tolerance, average
+        n_particles,
+        mixture,
+        hyperprior or default_hyperprior(problem),
+        n_starts,
+        sparsify,
+        tolerance,
+        average,
     )
     options.check(problem)
     settings = {field.name: getattr(options, field.name) for field in fields(options)}
@@ -134,7 +153,7 @@ class Options:
 
     n_particles: int
     mixture: str | GaussianMixture
-    hyperprior: Hyperprior
+    hyperprior: Hyperprior | None  # None: chosen once the resolution of the data is known
     n_starts: int
     sparsify: float
     tolerance: float
@@ -149,9 +168,9 @@ class Options:
                     f"`mixture` has {self.mixture.dimension} dimensions; the problem has "
                     f"{problem.n_parameters} parameters."
                 )
-        elif self.mixture not in ("kde", "em"):
+        elif self.mixture not in ("auto", "kde", "em"):
             raise ValueError(
-                f"`mixture` must be 'kde', 'em' or a GaussianMixture; got {self.mixture!r}."
+                f"`mixture` must be 'auto', 'kde', 'em' or a GaussianMixture; got {self.mixture!r}."
             )
         if self.n_starts < 1:
             raise ValueError(f"`n_starts` must be at least 1; got {self.n_starts}.")
@@ -165,7 +184,7 @@ class Options:
         return {
             "n_particles": self.n_particles,
             "mixture": self.mixture if isinstance(self.mixture, str) else "given",
-            "hyperprior": [self.hyperprior.shape, self.hyperprior.rate],
+            "hyperprior": self.hyperprior and [self.hyperprior.shape, self.hyperprior.rate],
             "n_starts": self.n_starts,
             "sparsify": self.sparsify,
             "tolerance": self.tolerance,
@@ -188,17 +207,20 @@ def _run(
     """Sample, approximate, search and verify, average."""
     started = time.perf_counter()
     key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
-    sample = sample_posterior(
-        problem, key_sample, options.n_particles, resources.part("standard"), progress
-    )
-    phi = sample.particles.phi
-    folded = phi if problem.symmetry is None else problem.symmetry.fold(phi)
-    mixture = _approximate(problem, options.mixture, folded, sample.log_evidence)
+    sample = _first_run(problem, key_sample, options, progress, resources)
+    folded = mixture = None
+    hyperprior = options.hyperprior or Hyperprior()
+    if sample.beta >= 1.0:
+        folded = sample.particles.phi
+        folded = folded if problem.symmetry is None else problem.symmetry.fold(folded)
+        mixture = _approximate(problem, options.mixture, folded, sample.log_evidence)
+        hyperprior = options.hyperprior or resolving(np.asarray(mixture.covariances), problem.ard)
+    options = replace(options, hyperprior=hyperprior)
     found = search(
         problem,
         folded,
         mixture,
-        options.hyperprior,
+        hyperprior,
         key_search,
         n_particles=options.n_particles,
         n_starts=options.n_starts,
@@ -209,12 +231,13 @@ def _run(
         checkpoint=resources.checkpoint.part("search"),
     )
     best = found.optima[0]
-    shares = _shares(problem, found, options.hyperprior)
+    shares = _shares(problem, found, hyperprior)
     if options.average:
         draws = _average(problem, found, shares, options, key_average, resources.part("average"))
     else:
-        draws = Draws(best.exact.particles.phi, best.exact.particles.log_likelihood, None, 0)
-    newton = found.surrogate_optima[0]
+        n = options.n_particles
+        phi = _random_images(problem, best.log_alpha, best.exact.particles.phi[:n], key_average)
+        draws = Draws(phi, best.exact.particles.log_likelihood[:n], None, 0)
     return Result(
         method="nsbl",
         problem=problem,
@@ -224,21 +247,48 @@ def _run(
         log_evidence_error=best.exact.log_evidence_error,
         n_evaluations=sample.n_evaluations + found.n_evaluations + draws.n_evaluations,
         seconds=time.perf_counter() - started,
-        converged=newton.converged and best.exact.converged,
-        reason=SearchEnded(newton.reason, best.exact.reason),
+        converged=best.exact.converged and all(o.converged for o in found.surrogate_optima[:1]),
+        reason=_reason(found),
         key=key_words(key),
         settings=options.record(),
         n_rejected=sample.n_rejected,
         log_alpha=full_length(problem, best.log_alpha),
         relevance=full_length(problem, best.relevance),
-        verified=abs(best.gap) <= options.tolerance,
+        verified=abs(best.gap) <= options.tolerance and best.exact.agreeing,
         evidence_gap=best.gap,
-        optima=_optima_table(found, shares, options.hyperprior),
+        optima=optima_table(found, shares, hyperprior),
         messages=_messages(problem, sample, best, options),
-        history=_history(sample, found),
+        history=search_history(sample, found),
         details=_details(sample, mixture, found, draws),
         description=problem.description(),
     )
+
+
+def _first_run(
+    problem: Problem, key: Key, options: Options, progress: Progress, resources: Resources
+) -> TmcmcResult:
+    """Draws under the known priors; stopped before β = 1 if Laplace optima are to replace them.
+
+    Under uniform boxes, networks of more than about ten weights, or with inferred noise, have
+    posteriors that a random walk cannot follow. Where there are gradients, the search then starts
+    from Laplace optima.
+    """
+    n, may_stop = options.n_particles, options.mixture == "auto" and not problem.black_box
+    if may_stop:
+        run = sample_posterior(
+            problem, key, n, resources.part("standard"), progress, move="random_walk", give_up=True
+        )
+        if run.beta >= 1.0 or _has_modes(problem):
+            return run
+    part = resources.part("standard-hmc" if may_stop else "standard")
+    return sample_posterior(problem, key, n, part, progress)
+
+
+def _has_modes(problem: Problem) -> bool:
+    """Whether the Laplace engine finds a mode, from one start."""
+    with contextlib.suppress(ValueError, np.linalg.LinAlgError):
+        return bool(laplace_optima(problem, Hyperprior(), np.random.default_rng(0), 1))
+    return False
 
 
 def _approximate(
@@ -251,7 +301,7 @@ def _approximate(
     log_normaliser = log_evidence + problem.log_box_volume()
     if isinstance(mixture, GaussianMixture):
         return mixture
-    if mixture == "kde":
+    if mixture != "em":
         folded = kernel_density(particles, log_normaliser)
     else:
         distinct = len(np.unique(particles, axis=0))
@@ -284,6 +334,7 @@ def _average(
     """
     rng = generator(key)
     n, hyperprior = options.n_particles, options.hyperprior
+    assert hyperprior is not None
     parts = [c.exact.particles.phi for c in found.optima]
     counts = np.floor(shares * n).astype(int)
     counts[0] += n - counts.sum()
@@ -300,72 +351,53 @@ def _average(
     return Draws(phi, log_likelihood, joint[:, problem.n_parameters :], n_evaluations)
 
 
+def _random_images(
+    problem: Problem, log_alpha: np.ndarray, phi: np.ndarray, key: Key
+) -> np.ndarray:
+    """Each draw at a random point of its orbit: exact runs may hold one image of every mode."""
+    symmetry = invariant_symmetry(problem.symmetry, problem.prior_at(log_alpha), 0)
+    return phi if symmetry is None else symmetry.apply_random(generator(key, 1), phi)
+
+
 # ------------------------------------------------------------------------ what the result reports
 def _messages(
     problem: Problem, sample: TmcmcResult, best: Candidate, options: Options
 ) -> tuple[Message, ...]:
-    out = list(rejections_of(sample))
-    if sample.stuck:
+    out, hyperprior = list(rejections_of(sample)), options.hyperprior
+    assert hyperprior is not None
+    if sample.stuck and sample.beta >= 1.0:
         out.append(FirstRunStuck(sample.reason))
-    if abs(best.gap) > options.tolerance:
+    if abs(best.gap) > options.tolerance or not best.exact.agreeing:
         exact = best.exact
         out.append(
             NotVerified(
                 best.estimate, exact.log_evidence, exact.log_evidence_error, options.tolerance
             )
         )
-    coarse = too_coarse(problem, best.log_alpha, best.relevance, options.hyperprior)
+    coarse = too_coarse(problem, best.log_alpha, best.relevance, hyperprior)
     return (*out, coarse) if coarse is not None else tuple(out)
 
 
-def too_coarse(
-    problem: Problem, log_alpha: np.ndarray, relevance: np.ndarray, hyperprior: Hyperprior
-) -> HyperpriorTooCoarse | None:
-    """A message where the hyperprior's rate, not the data, keeps a parameter from being pruned.
-
-    At an optimum ½γ = ½αE[φ]² + rα. Where the rate's share rα is the larger one, the parameter is
-    irrelevant but its γ stays at γ/(1 − γ) = √(2rΛ), Λ the precision that the data resolve it to.
-    """
-    alpha = np.exp(log_alpha)
-    held = (relevance > 0.1) & (2 * hyperprior.rate * alpha > 0.5 * relevance)
-    if not held.any():
-        return None
-    resolved = float((alpha * relevance / np.maximum(1 - relevance, 1e-3))[held].max())
-    smaller = 10.0 ** np.floor(np.log10(0.001 / resolved))  # where γ stays near 0.04
-    names = np.array(problem.names)[problem.ard][held]
-    return HyperpriorTooCoarse(tuple(map(str, names)), float(hyperprior.rate), float(smaller))
-
-
-def _optima_table(found: Search, shares: np.ndarray, hyperprior: Hyperprior) -> pd.DataFrame:
-    """The optima found, best first: exact evidence, estimates of it, and shares."""
-    return pd.DataFrame(
-        {
-            "origin": [c.origin for c in found.optima],
-            "log_evidence": [c.exact.log_evidence for c in found.optima],
-            "log_evidence_error": [c.exact.log_evidence_error for c in found.optima],
-            "objective": [c.objective(hyperprior) for c in found.optima],
-            "estimate": [c.estimate for c in found.optima],
-            "gap": [c.gap for c in found.optima],
-            "surrogate": [c.surrogate for c in found.optima],
-            "share": shares,
-        }
-    )
-
-
-def _history(sample: TmcmcResult, found: Search) -> dict[str, pd.DataFrame]:
-    newton, best = found.surrogate_optima[0], found.optima[0]
-    return {
-        "stages": stage_table(sample),
-        "newton": pd.DataFrame({"objective": [s.objective for s in newton.history]}),
-        "refine": pd.DataFrame({"log_evidence": [s.log_evidence for s in best.steps]}),
-    }
+def _reason(found: Search) -> Message:
+    """How the search ended."""
+    outcome, newton = found.optima[0].exact.reason, found.surrogate_optima[:1]
+    return SearchEnded(newton[0].reason, outcome) if newton else outcome
 
 
 def _details(
-    sample: TmcmcResult, mixture: GaussianMixture, found: Search, draws: Draws
+    sample: TmcmcResult, mixture: GaussianMixture | None, found: Search, draws: Draws
 ) -> NsblDetails:
+    common = NsblDetails(
+        optima_log_alpha=np.array([c.log_alpha for c in found.optima]),
+        optima_relevance=np.array([c.relevance for c in found.optima]),
+        best_phi=found.optima[0].exact.particles.phi,
+        log_alpha_draws=draws.log_alpha,
+    )
+    if mixture is None:
+        return common
     newton = found.surrogate_optima[0]
-    return NsblDetails(
+    return replace(
+        common,
         standard_phi=sample.particles.phi,
         standard_log_evidence=sample.log_evidence,
         standard_log_evidence_error=sample.log_evidence_error,
@@ -375,8 +407,4 @@ def _details(
         newton_iterations=np.array([o.n_iterations for o in found.surrogate_optima]),
         mixture_log_evidence=newton.log_evidence,
         mixture_exact_log_evidence=found.first_exact,
-        optima_log_alpha=np.array([c.log_alpha for c in found.optima]),
-        optima_relevance=np.array([c.relevance for c in found.optima]),
-        best_phi=found.optima[0].exact.particles.phi,
-        log_alpha_draws=draws.log_alpha,
     )

@@ -127,6 +127,7 @@ def sample_posterior(
     *,
     move: str = "auto",
     max_moves: int = 400,
+    give_up: bool = False,
 ) -> TmcmcResult:
     """Particles of the posterior under the known priors, and the log evidence."""
     target = problem.target()
@@ -140,5 +141,6 @@ def sample_posterior(
             symmetry=invariant_symmetry(problem.symmetry, target.prior, 0),
             evaluate=resources.evaluate,
             on_stage=on_stage,
+            give_up=give_up,
             checkpoint=resources.checkpoint.part("tmcmc"),
         )

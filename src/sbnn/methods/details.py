@@ -58,8 +58,15 @@ class NsblDetails(Details):
 
     Attributes
     ----------
-    standard_phi : ndarray, shape (n_particles, n_parameters)
-        Draws under the known priors, from which the mixture is made.
+    optima_log_alpha, optima_relevance : ndarray, shape (n_optima, n_ard)
+        log α and γ of the optima in `Result.optima`.
+    best_phi : ndarray, shape (n_particles, n_parameters)
+        Draws of the exact posterior at α* alone.
+    log_alpha_draws : ndarray, shape (n_particles, n_ard), or None
+        Draws of log α that belong to `Result.phi`; None with average=False.
+    standard_phi : ndarray, shape (n_particles, n_parameters), or None
+        Draws under the known priors, from which the mixture is made. This and what follows is None
+        where the search started from Laplace optima instead.
     standard_log_evidence, standard_log_evidence_error : float
         Their log evidence and its standard error.
     mixture : GaussianMixture
@@ -72,27 +79,21 @@ class NsblDetails(Details):
         The mixture's log evidence at its best α.
     mixture_exact_log_evidence : float
         The exact log evidence at the same α, before refinement.
-    optima_log_alpha, optima_relevance : ndarray, shape (n_optima, n_ard)
-        log α and γ of the optima in `Result.optima`.
-    best_phi : ndarray, shape (n_particles, n_parameters)
-        Draws of the exact posterior at α* alone.
-    log_alpha_draws : ndarray, shape (n_particles, n_ard), or None
-        Draws of log α that belong to `Result.phi`; None with average=False.
     """
 
-    standard_phi: np.ndarray
-    standard_log_evidence: float
-    standard_log_evidence_error: float
-    mixture: GaussianMixture
-    newton_log_alpha: np.ndarray
-    newton_relevance: np.ndarray
-    newton_iterations: np.ndarray
-    mixture_log_evidence: float
-    mixture_exact_log_evidence: float
     optima_log_alpha: np.ndarray
     optima_relevance: np.ndarray
     best_phi: np.ndarray
     log_alpha_draws: np.ndarray | None = None
+    standard_phi: np.ndarray | None = None
+    standard_log_evidence: float | None = None
+    standard_log_evidence_error: float | None = None
+    mixture: GaussianMixture | None = None
+    newton_log_alpha: np.ndarray | None = None
+    newton_relevance: np.ndarray | None = None
+    newton_iterations: np.ndarray | None = None
+    mixture_log_evidence: float | None = None
+    mixture_exact_log_evidence: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

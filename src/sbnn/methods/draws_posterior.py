@@ -13,6 +13,7 @@ from sbnn._core.messages import Message
 from sbnn.evidence.laplace.layout import Array, Layout, input_gradient
 from sbnn.likelihoods import Likelihood, from_description, noise_std
 from sbnn.methods.posterior import gradient_shares
+from sbnn.problems.mirror_images import counted_once
 from sbnn.problems.network import Network, push_forward
 from sbnn.problems.symmetry import Symmetry
 from sbnn.scores import NormalMixture, Predictive
@@ -42,13 +43,12 @@ class DrawsPosterior:
 
     @property
     def representatives(self) -> Array:
-        """The draws, each replaced by a canonical mirror image, which is the same function.
+        """The draws, each replaced by the mirror image closest to the others: the same function.
 
-        Signs are chosen so that the outgoing weights of a neuron sum to a positive number. Neurons
-        come in increasing order of a weight, unless their α distinguish them.
+        Neurons are not exchanged if their α distinguish them.
         """
         alike = bool(np.isnan(self.log_alpha).all())
-        return Symmetry(self.network, permute=alike).fold(self.phi)
+        return counted_once(Symmetry(self.network, permute=alike), self.phi)
 
     @property
     def centre_and_spread(self) -> tuple[Array, Array]:
@@ -66,8 +66,12 @@ class DrawsPosterior:
         return gone
 
     @property
-    def counts(self) -> tuple[float, float]:
-        return float((~self.pruned).sum()), float(self.phi.shape[1])
+    def counts(self) -> tuple[int, int]:
+        return int((~self.pruned).sum()), self.phi.shape[1]
+
+    @property
+    def inputs_used(self) -> Array:
+        return used_inputs(self.network.sizes, self.pruned)
 
     def table(self) -> pd.DataFrame:
         """One row: the network that was sampled."""
@@ -75,8 +79,8 @@ class DrawsPosterior:
             {
                 "hidden_layer_sizes": [self.network.sizes[1:-1]],
                 "weight": [1.0],
-                "n_kept": [int(self.counts[0])],
-                "n_parameters": [self.phi.shape[1]],
+                "n_kept": [self.counts[0]],
+                "n_parameters": [self.counts[1]],
             }
         )
 
@@ -88,7 +92,7 @@ class DrawsPosterior:
         return np.zeros(0)
 
     def parameter_draws(self, n: int, rng: np.random.Generator) -> Array:
-        """All draws, in canonical form."""
+        """All draws, of each set of mirror images one."""
         return self.representatives
 
     def predictive(
@@ -119,7 +123,11 @@ class DrawsPosterior:
         return outputs.reshape(*outputs.shape[:2], self.theta.shape[1], -1)
 
     def sensitivities(
-        self, x_t: Array, rng: np.random.Generator, n_draws: int = 100
+        self,
+        x_t: Array,
+        rng: np.random.Generator,
+        groups: Array | None = None,
+        n_draws: int = 100,
     ) -> tuple[Array, Array]:
         """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over draws and its std, each (n_in,)."""
         rows = rng.choice(len(self.phi), size=min(n_draws, len(self.phi)), replace=False)
@@ -127,7 +135,7 @@ class DrawsPosterior:
         name = self.network.activation
         p = len(self.likelihood.outputs)  # the first output of each target is its centre
         gradients = (input_gradient(self.phi[r], x_t, layout, name)[:, ::p] for r in rows)
-        shares = [gradient_shares(gradient) for gradient in gradients]
+        shares = [gradient_shares(gradient, groups) for gradient in gradients]
         return np.mean(shares, axis=0), np.std(shares, axis=0)
 
     def compact(self, x_t: Array) -> DrawsPosterior:
@@ -188,6 +196,13 @@ class DrawsPosterior:
             arrays["relevance"],
             plain["compacted"],
         )
+
+
+def used_inputs(sizes: tuple[int, ...], pruned: Array) -> Array:
+    """Inputs that weights which are not pruned connect to the output, bool (n_in,)."""
+    out = np.zeros(sizes[0], bool)
+    out[Layout(sizes, np.flatnonzero(~pruned)).alive[0]] = True
+    return out
 
 
 def _equal(f: Array) -> Array:

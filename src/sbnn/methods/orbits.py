@@ -1,4 +1,4 @@
-"""Modes of a posterior, found from its draws and listed as orbits of the symmetry group."""
+"""Orbits of the symmetry group: modes of a posterior, and draws without their mirror images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from scipy.optimize import minimize
 
 from sbnn._core.float64 import float64
 from sbnn.methods.result import Result
+from sbnn.problems.mirror_images import counted_once
 from sbnn.problems.problem import Problem
+from sbnn.problems.symmetry import invariant_symmetry
 from sbnn.problems.target import Target
 
 
@@ -71,6 +73,22 @@ def find_orbits(result: Result, n_starts: int) -> list[Orbit]:
         start_at += len(points)
         orbits.append(Orbit(mode, value, points, masses))
     return orbits
+
+
+def without_mirror_images(result: Result) -> np.ndarray:
+    """The draws of a result, each replaced by one of its images under symmetries of the posterior.
+
+    These are the symmetries of the network that the prior has too: with learned α, neurons of
+    different α cannot be exchanged.
+    """
+    problem = result.problem
+    if problem is None or problem.symmetry is None:
+        return result.phi
+    prior = problem.known_prior()
+    if result.log_alpha is not None:
+        prior = problem.prior_at(result.log_alpha[problem.ard])
+    symmetry = invariant_symmetry(problem.symmetry, prior, 0)
+    return result.phi if symmetry is None else counted_once(symmetry, result.phi)
 
 
 def _climb(problem: Problem, target: Target, start: np.ndarray) -> tuple[float, np.ndarray]:

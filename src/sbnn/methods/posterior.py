@@ -36,8 +36,10 @@ class Posterior(Protocol):
     pruned : ndarray of bool, shape (n_parameters,)
         Zero, irrelevant, or not connected to the output.
     noise_variance : ndarray, shape (n_outputs,)
-    counts : tuple of two float
-        Parameters kept and in total, averaged over the optima.
+    counts : tuple of two int
+        Parameters of all optima together: kept, and before pruning.
+    inputs_used : ndarray of bool, shape (n_in,)
+        Inputs that are connected to the output, in at least one optimum.
     evidence_history : ndarray
         Log evidence after each iteration that led to the best optimum, minus that of the optimum;
         empty for draws.
@@ -71,7 +73,10 @@ class Posterior(Protocol):
     def noise_variance(self) -> np.ndarray: ...
 
     @property
-    def counts(self) -> tuple[float, float]: ...
+    def counts(self) -> tuple[int, int]: ...
+
+    @property
+    def inputs_used(self) -> np.ndarray: ...
 
     @property
     def evidence_history(self) -> np.ndarray: ...
@@ -143,7 +148,7 @@ class Posterior(Protocol):
         ...
 
     def sensitivities(
-        self, x_t: np.ndarray, rng: np.random.Generator
+        self, x_t: np.ndarray, rng: np.random.Generator, groups: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Share of every input in Σⱼ E[(∂f/∂xⱼ)²].
 
@@ -151,10 +156,12 @@ class Posterior(Protocol):
         ----------
         x_t : ndarray, shape (n_in, m)
         rng : numpy.random.Generator
+        groups : ndarray of int, shape (n_in,), optional
+            Inputs with the same number are one input, whose share is the sum.
 
         Returns
         -------
-        mean, std : ndarray, shape (n_in,)
+        mean, std : ndarray, shape (n_in,) or (n_groups,)
             Posterior mean and standard deviation of the shares.
         """
         ...
@@ -194,8 +201,13 @@ def summary(posterior: Posterior) -> pd.DataFrame:
     )
 
 
-def gradient_shares(gradient: np.ndarray) -> np.ndarray:
-    """Shares of the inputs in the mean square of ∂f/∂x, shape (n_in, n_out, m); zeros stay zero."""
+def gradient_shares(gradient: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """Shares of the inputs in the mean square of ∂f/∂x, shape (n_in, n_out, m); zeros stay zero.
+
+    Shares of inputs in the same group are added.
+    """
     squares = (gradient**2).mean(axis=(1, 2))
+    if groups is not None:
+        squares = np.bincount(groups, squares)
     total = squares.sum()
     return squares / total if total > 0 else squares

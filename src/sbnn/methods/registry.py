@@ -28,7 +28,8 @@ class Method:
     summary : str
         One line for help texts.
     module : str
-        Module of its function, which has the same name; imported on first use.
+        Module of its function, which has the same name; imported on first use. Empty if only the
+        regressor has the method.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Method:
     colour: str
     samples: bool
     summary: str
-    module: str
+    module: str = ""
 
     def load(self) -> Callable[..., Result]:
         """The function of the method."""
@@ -86,10 +87,27 @@ METHODS: dict[str, Method] = {
             "samples weights and their precisions together; up to 30 parameters",
             "sbnn.methods._hierarchical",
         ),
+        Method(
+            "last_layer",
+            "Last layer",
+            "#56B4E9",
+            False,
+            "trains the hidden layers, infers the output layer exactly; many rows",
+            "sbnn.methods.last_layer.learn",
+        ),
+        Method(
+            "layer_wise",
+            "Layer-wise NSBL",
+            "#999999",
+            False,
+            "adds hidden layers while the evidence rises, and prunes; deep networks",
+        ),
     )
 }
 SAMPLING = tuple(name for name, method in METHODS.items() if method.samples)
 AUTO = "laplace_nsbl"  # what method="auto" takes
+COMPARED = ("laplace_nsbl", "laplace")  # what `sbnn compare` takes unless methods are named
+VERIFIABLE = ("laplace_nsbl", "laplace", "layer_wise")  # with optima that sampling can verify
 CHOICES = ("auto", *METHODS)
 
 

@@ -13,13 +13,13 @@ from sbnn import __version__
 from sbnn._core.messages import Message
 from sbnn._core.text import decimals_of
 from sbnn.methods.details import HierarchicalDetails, LaplaceDetails, NsblDetails
-from sbnn.problems.network import check_inputs, push_forward
+from sbnn.problems.model_outputs import likelihood_of, outputs_at
+from sbnn.problems.network import push_forward
 from sbnn.problems.network_regression import NetworkProblem
 from sbnn.problems.problem import Problem
 
 if TYPE_CHECKING:
     import xarray as xr
-    from numpy.typing import ArrayLike
 
     from sbnn.evidence.relevance import Pruned
     from sbnn.methods.draws_posterior import DrawsPosterior
@@ -33,10 +33,7 @@ def full_length(problem: Problem, values: np.ndarray) -> np.ndarray:
     return out
 
 
-NO_NETWORK = (
-    "Predictions need a network problem; this result has a user-defined model. Apply it to the "
-    "draws: np.array([model(theta) for theta in result.draws(500)])."
-)
+NO_NETWORK = "This needs a network problem; this result has a user-defined model."
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ class Result:
     ----------
     method : str
     problem : Problem or None
-        None after loading a problem whose function is not stored; see `sbnn.load`.
+        None after loading if its function is not stored; see `sbnn.load`.
     phi : ndarray, shape (n_draws, n_parameters)
         Equally weighted posterior draws.
     log_likelihood : ndarray, shape (n_draws,)
@@ -64,8 +61,7 @@ class Result:
     settings : dict
         The arguments of the method.
     n_rejected, n_failed : int
-        Evaluations at which the likelihood was zero or not a number; of a black box, those that
-        raised an error or killed their worker (see `failures`).
+        Evaluations with a likelihood of zero or NaN; failures of a black box (see `failures`).
     log_alpha, relevance : ndarray, shape (n_parameters,), or None
         log α at the optimum and γ in [0, 1]; NaN where the prior is known.
     verified : bool or None
@@ -167,12 +163,13 @@ class Result:
         rng = np.random.default_rng([seed, 11])
         return rng.choice(len(self.phi), size=n, replace=n > len(self.phi))
 
-    def push_forward(self, x: ArrayLike, n: int = 1000, seed: int = 0) -> np.ndarray:
-        """Draws of the network's output at x: parameter uncertainty without noise.
+    def push_forward(self, x: Any = None, n: int = 1000, seed: int = 0) -> np.ndarray:
+        """Draws of the model's output at x: parameter uncertainty without noise.
 
         Parameters
         ----------
-        x : array, shape (m, n_inputs)
+        x : array, shape (m, n_inputs), optional
+            Passed on to a user-defined model. Default: the inputs of the observations.
         n : int
         seed : int
 
@@ -180,17 +177,17 @@ class Result:
         -------
         ndarray, shape (n, m), or (n, m, n_outputs) for several outputs
         """
-        problem = self.network_problem
-        x = check_inputs(problem.network, x)
-        values = push_forward(problem.network, self.draws(n, seed), x)
-        return values[..., 0] if problem.network.n_outputs == 1 else values
+        f, _ = outputs_at(self.problem, self.draws(n, seed), x)
+        values = f.reshape(*f.shape[:2], -1)
+        return values[..., 0] if values.shape[-1] == 1 else values
 
-    def predictive(self, x: ArrayLike, n: int = 1000, seed: int = 0) -> np.ndarray:
+    def predictive(self, x: Any = None, n: int = 1000, seed: int = 0) -> np.ndarray:
         """Draws of new observations at x: parameter uncertainty and noise.
 
         Parameters
         ----------
-        x : array, shape (m, n_inputs)
+        x : array, shape (m, n_inputs), optional
+            See `push_forward`.
         n : int
         seed : int
 
@@ -198,26 +195,26 @@ class Result:
         -------
         ndarray, shape (n, m), or (n, m, n_outputs) for several outputs
         """
-        problem = self.network_problem
-        phi = self.draws(n, seed)
-        values = push_forward(problem.network, phi, check_inputs(problem.network, x))
-        draws = problem.observe(np.random.default_rng([seed, 12]), phi, values)
+        f, theta = outputs_at(self.problem, self.draws(n, seed), x)
+        rng = np.random.default_rng([seed, 12])
+        draws = likelihood_of(self.problem).sample(rng, f, theta)
         return draws[..., 0] if draws.shape[-1] == 1 else draws
 
-    def predict(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, x: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of new observations at x, noise included.
 
         Parameters
         ----------
-        x : array, shape (m, n_inputs)
+        x : array, shape (m, n_inputs), optional
+            See `push_forward`.
 
         Returns
         -------
         mean, std : ndarray, shape (m,), or (m, n_outputs) for several outputs
         """
-        problem = self.network_problem
-        values = push_forward(problem.network, self.phi, check_inputs(problem.network, x))
-        centre, noise = problem.centre_and_noise(self.phi, values)
+        f, theta = outputs_at(self.problem, self.phi, x)
+        likelihood = likelihood_of(self.problem)
+        centre, noise = likelihood.centre(f, theta), likelihood.std(f, theta)
         mean = centre.mean(axis=0)
         std = np.sqrt(centre.var(axis=0) + (noise**2).mean(axis=0))
         return (mean[:, 0], std[:, 0]) if mean.shape[-1] == 1 else (mean, std)
@@ -229,12 +226,16 @@ class Result:
         -------
         DataFrame
             One row per parameter: mean, std, 2.5 %, 50 %, 97.5 % and, where learned, log α and γ.
+            Mirror images of a network count once.
         """
-        low, median, high = np.quantile(self.phi, [0.025, 0.5, 0.975], axis=0)
+        from sbnn.methods.orbits import without_mirror_images
+
+        phi = without_mirror_images(self)
+        low, median, high = np.quantile(phi, [0.025, 0.5, 0.975], axis=0)
         table = pd.DataFrame(
             {
-                "mean": self.phi.mean(axis=0),
-                "std": self.phi.std(axis=0),
+                "mean": phi.mean(axis=0),
+                "std": phi.std(axis=0),
                 "2.5%": low,
                 "50%": median,
                 "97.5%": high,

@@ -104,7 +104,7 @@ def carry_out(
     if checkpoint is None:
         result = compute_with(NO_CHECKPOINT)
     else:
-        with _open_folder(checkpoint, call) as folder:
+        with open_folder(checkpoint, call) as folder:
             stored = folder.finished()
             if stored is not None:
                 result = dataclasses.replace(load_result(stored), problem=call.problem)
@@ -124,7 +124,8 @@ def _open_evaluator(
     return contextlib.nullcontext()
 
 
-def _open_folder(path: Any, call: Call) -> contextlib.closing[Folder]:
+def open_folder(path: Any, call: Call) -> contextlib.closing[Folder]:
+    """The checkpoint folder of a call, to be closed."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"`checkpoint` must be the path of a directory; got {path!r}.")
     return contextlib.closing(Folder(path, call.identity()))

@@ -15,9 +15,15 @@ from sbnn._core.messages import (
     PointsRejected,
     SamplerStuck,
 )
+from sbnn.evidence.candidates import Search
+from sbnn.evidence.cold import ExactRun
+from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.problems.target import Target
-from sbnn.sampling.tmcmc import Stage, TmcmcResult
+from sbnn.sampling.state import Stage
+from sbnn.sampling.tmcmc import TmcmcResult
+from sbnn.sampling.warm_start import WarmStartResult
+from sbnn.sampling.warm_start.sampler import WarmStage
 
 N_DRAWS = 256  # of the prior, at which to look for NaN and +inf
 
@@ -58,6 +64,35 @@ def messages_of(run: TmcmcResult) -> tuple[Message, ...]:
     return (*rejections_of(run), *stuck)
 
 
-def stage_table(run: TmcmcResult) -> pd.DataFrame:
+def stage_table(run: ExactRun) -> pd.DataFrame:
     """One row per tempering stage."""
-    return pd.DataFrame(run.stages, columns=list(Stage._fields))
+    kind = WarmStage if isinstance(run, WarmStartResult) else Stage
+    return pd.DataFrame(run.stages, columns=list(kind._fields))
+
+
+def optima_table(found: Search, shares: np.ndarray, hyperprior: Hyperprior) -> pd.DataFrame:
+    """The optima found, best first: exact evidence, estimates of it, and shares."""
+    return pd.DataFrame(
+        {
+            "origin": [c.origin for c in found.optima],
+            "log_evidence": [c.exact.log_evidence for c in found.optima],
+            "log_evidence_error": [c.exact.log_evidence_error for c in found.optima],
+            "objective": [c.objective(hyperprior) for c in found.optima],
+            "estimate": [c.estimate for c in found.optima],
+            "gap": [c.gap for c in found.optima],
+            "surrogate": [c.surrogate for c in found.optima],
+            "share": shares,
+        }
+    )
+
+
+def search_history(sample: TmcmcResult, found: Search) -> dict[str, pd.DataFrame]:
+    """Stages of the first run, steps of the ascent and, if there was a mixture, Newton's steps."""
+    tables = {
+        "stages": stage_table(sample if found.surrogate_optima else found.optima[0].exact),
+        "refine": pd.DataFrame({"log_evidence": [s.log_evidence for s in found.optima[0].steps]}),
+    }
+    if found.surrogate_optima:
+        steps = found.surrogate_optima[0].history
+        tables["newton"] = pd.DataFrame({"objective": [s.objective for s in steps]})
+    return tables
