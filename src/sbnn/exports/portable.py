@@ -1,0 +1,248 @@
+"""Predictions of a fitted sparse Bayesian neural network; needs NumPy only.
+
+    from model import predict
+    mean, std, interval = predict(X, return_std=True, return_interval=0.95)
+
+X has one row per case, in the order of `COLUMNS`; a dict of columns or a DataFrame may have more
+columns, in any order. Cells must not be missing, and categories must be those of the fit.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+MODEL = "{}"  # replaced by the model
+N_COMPONENTS = 2_000_000  # of all rows that are predicted at a time
+
+# Rational approximations of erf and erfc (Cody, 1969; coefficients of the Cephes library).
+_T = (9.60497373987051638749, 9.00260197203842689217e1, 2.23200534594684319226e3,
+      7.00332514112805075473e3, 5.55923013010394962768e4)  # fmt: skip
+_U = (1.0, 3.35617141647503099647e1, 5.21357949780152679795e2, 4.59432382970980127987e3,
+      2.26290000613890934246e4, 4.92673942608635921086e4)  # fmt: skip
+_P = (2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687,
+      4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2,
+      9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2)  # fmt: skip
+_Q = (1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
+      9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
+      1.65666309194161350182e3, 5.57535340817727675546e2)  # fmt: skip
+_WORDS = {"true": 1.0, "yes": 1.0, "on": 1.0, "t": 1.0, "y": 1.0, "1": 1.0,
+          "false": 0.0, "no": 0.0, "off": 0.0, "f": 0.0, "n": 0.0, "0": 0.0}  # fmt: skip
+_PERIODS = {"season": 365.2425, "week": 7.0, "day": 1.0}
+
+
+def _arrays(value: Any) -> Any:
+    """Arrays where the model has base64 text."""
+    if isinstance(value, dict) and set(value) == {"shape", "dtype", "base64"}:
+        flat = np.frombuffer(base64.b64decode(value["base64"]), dtype=value["dtype"])
+        return flat.reshape(value["shape"])
+    if isinstance(value, dict):
+        return {name: _arrays(part) for name, part in value.items()}
+    return [_arrays(part) for part in value] if isinstance(value, list) else value
+
+
+_M = _arrays(json.loads(MODEL))
+COLUMNS = [column["name"] for column in _M.get("columns", [])]
+
+
+def predict(X: Any, return_std: bool = False, return_interval: float | None = None) -> Any:
+    """Mean of new observations and, on request, standard deviation and central interval."""
+    if return_interval is not None and not 0 < return_interval < 1:
+        raise ValueError(f"`return_interval` must lie between 0 and 1; got {return_interval!r}.")
+    x = (_encode(X) - _M["x_centre"]) / _M["x_scale"]
+    n = sum(g["precision_shares"].shape[2] * len(g["weight"]) for g in _M["groups"])
+    size = max(1, N_COMPONENTS // (n * len(_M["sigma_nodes"]) * _M["n_targets"]))
+    parts = [_block(x[i : i + size], return_interval) for i in range(0, max(len(x), 1), size)]
+    mean, std, *bounds = (np.concatenate(part) for part in zip(*parts))
+    scale, centre = _M["y_scale"], _M["y_centre"]
+    found = [mean * scale + centre, std * scale, *(b * scale + centre for b in bounds)]
+    if _M["one_dimensional"]:
+        found = [values[:, 0] for values in found]
+    out = [found[0]]
+    if return_std:
+        out.append(found[1])
+    if return_interval is not None:
+        out.append(np.stack(found[2:], axis=-1))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _block(x: np.ndarray, level: float | None) -> list[np.ndarray]:
+    """Mean, std and bounds of some rows, each (m, n_targets), for standardised inputs (m, n_in)."""
+    mean, variance = (np.concatenate(part) for part in zip(*(_outputs(g, x) for g in _M["groups"])))
+    joined = lambda name: np.concatenate([group[name] for group in _M["groups"]])
+    if _M["varying"]:
+        log_sigma, spread = mean[..., 1], variance[..., 1]
+    else:
+        log_sigma, spread = joined("log_sigma")[:, None], np.zeros_like(mean[..., 0])
+    mean, variance, prior = mean[..., 0], variance[..., 0], joined("weight")[:, None, None]
+    # An optimum that is uncertain at x gets less weight there.
+    noise = joined("inverse_information")[:, None] * np.exp(2.0 * log_sigma)
+    total = variance + (prior * noise).sum(axis=0)
+    log_w = np.log(prior + 1e-300) - _M["precision_power"] * np.log(total)
+    weights = np.exp(log_w - log_w.max(axis=0))
+    weights /= weights.sum(axis=0)
+    centre = (weights * mean).sum(axis=0)
+    # Nodes of log σ, (n_nodes, n_networks, m, n_targets).
+    z, share = (_M[name][:, None, None, None] for name in ("sigma_nodes", "sigma_shares"))
+    sigma2 = np.exp(2.0 * (log_sigma + z * np.sqrt(spread)))
+    each = variance + joined("variance")[:, None] * sigma2 + (mean - centre) ** 2
+    out = [centre, np.sqrt((share * weights * each).sum(axis=(0, 1)))]
+    if level is None:
+        return out
+    # Nodes of 1/λ: (n_nodes, n_lambda, n_networks, m, n_targets).
+    inverse, parts = (
+        np.moveaxis(joined(name), 2, 0)[:, :, None]
+        for name in ("inverse_precisions", "precision_shares")
+    )
+    w = parts * (share * weights)[:, None]
+    s = np.sqrt(variance + inverse * sigma2[:, None])
+    m = np.broadcast_to(mean, s.shape)
+    flat = lambda a: np.broadcast_to(a, s.shape).reshape(-1, *centre.shape)
+    tail = 0.5 * (1.0 - level)
+    return [*out, *(_quantile(flat(w), flat(m), flat(s), p) for p in (tail, 1.0 - tail))]
+
+
+def _outputs(group: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the outputs of some networks, each (n_networks, m, n_targets, p)."""
+    a, layers, passed = x[None], group["layers"], []
+    z = a
+    for k, layer in enumerate(layers):
+        z = a @ layer["weights"].swapaxes(1, 2) + layer["biases"][:, None]
+        passed.append((a, z))
+        a = _activation(group["activation"], z)[0] if k < len(layers) - 1 else z
+    variance = np.zeros_like(z)
+    if len(group["uncertain"]):
+        for o in range(z.shape[2]):
+            jacobian = _jacobian(group, passed, o)[:, group["uncertain"]]
+            variance[0, :, o] = ((jacobian @ group["root"].T) ** 2).sum(axis=1)
+    shape = (*z.shape[:2], _M["n_targets"], -1)
+    return z.reshape(shape), variance.reshape(shape)
+
+
+def _jacobian(group: Any, passed: Any, o: int) -> np.ndarray:
+    """Derivatives of output o in all parameters of one network, (m, n_parameters)."""
+    columns: list[np.ndarray] = []
+    z = passed[-1][1][0]
+    sensitivity = np.zeros_like(z)
+    sensitivity[:, o] = 1.0
+    for k in range(len(passed) - 1, -1, -1):
+        a = passed[k][0][0]
+        outer = sensitivity[:, :, None] * a[:, None, :]
+        columns = [outer.reshape(len(a), -1), sensitivity, *columns]
+        if k:
+            slope = _activation(group["activation"], passed[k - 1][1][0])[1]
+            sensitivity = (sensitivity @ group["layers"][k]["weights"][0]) * slope
+    return np.concatenate(columns, axis=1)
+
+
+def _activation(name: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An activation function and its slope."""
+    if name == "tanh":
+        a = np.tanh(z)
+        return a, 1.0 - a * a
+    if name == "relu":
+        return np.where(z > 0, z, 0.0), (z > 0).astype(float)
+    if name == "sin":
+        return np.sin(z), np.cos(z)
+    if name == "identity":
+        return z, np.ones_like(z)
+    sigmoid = 0.5 * (np.tanh(0.5 * z) + 1.0)
+    if name == "softplus":
+        return np.logaddexp(0.0, z), sigmoid
+    return sigmoid, sigmoid * (1.0 - sigmoid)
+
+
+def _quantile(weights: Any, means: Any, stds: Any, p: float) -> np.ndarray:
+    """Quantile of normal mixtures (n, ...), by Newton's method inside a shrinking bracket."""
+    stds = stds + 1e-300
+    centre = (weights * means).sum(axis=0)
+    spread = np.sqrt((weights * (stds**2 + (means - centre) ** 2)).sum(axis=0))
+    reach = spread * max((1.0 - p) / p, p / (1.0 - p)) ** 0.5  # Cantelli's inequality
+    low, high, x = centre - reach, centre + reach, centre
+    for _ in range(200):
+        z = (x - means) / stds
+        excess = (weights * _normal_cdf(z)).sum(axis=0) - p
+        density = (weights * np.exp(-0.5 * z * z) / stds).sum(axis=0) / np.sqrt(2 * np.pi)
+        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+        new = x - excess / np.maximum(density, 1e-300)
+        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        done = np.abs(new - x) <= 1e-12 * (spread + np.abs(x))
+        x = new
+        if done.all():
+            break
+    return x
+
+
+def _normal_cdf(z: np.ndarray) -> np.ndarray:
+    x = np.abs(z) * np.sqrt(0.5)
+    near, far = np.minimum(x, 1.0), np.clip(x, 1.0, 26.0)
+    inside = near * np.polyval(_T, near**2) / np.polyval(_U, near**2)
+    tail = np.where(
+        x < 1.0, 1.0 - inside, np.exp(-(far**2)) * np.polyval(_P, far) / np.polyval(_Q, far)
+    )
+    return np.where(z > 0, 1.0 - 0.5 * tail, 0.5 * tail)
+
+
+def _encode(X: Any) -> np.ndarray:
+    """Inputs of the network, (m, n_inputs)."""
+    if hasattr(X, "keys"):  # a dict or a DataFrame
+        missing = [name for name in COLUMNS if name not in X]
+        if missing:
+            raise ValueError(f"X has no column {missing[0]!r}; the model needs {COLUMNS}.")
+        columns = [np.asarray(X[name]) for name in COLUMNS]
+    else:
+        kinds = {column["kind"] for column in _M["columns"]}
+        X = np.asarray(X, dtype=float if kinds <= {"number", "percent", "empty"} else object)
+        if X.ndim != 2 or X.shape[1] != len(COLUMNS):
+            raise ValueError(f"X must have {len(COLUMNS)} columns, {COLUMNS}; got shape {X.shape}.")
+        columns = list(X.T)
+    return np.column_stack([_column(d, c) for d, c in zip(_M["columns"], columns)])
+
+
+def _column(described: Any, cells: np.ndarray) -> np.ndarray:
+    kind, name = described["kind"], described["name"]
+    try:
+        values = _values(described, kind, cells)
+    except (KeyError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"Column {name!r} ({kind}) has a cell that is not known: {error}"
+        ) from None
+    if np.isnan(values).any():
+        raise ValueError(f"Column {name!r} has missing cells; this file cannot fill them.")
+    if described["indicator"]:  # of missing cells
+        values = np.column_stack([values, np.zeros(len(values))])
+    return values
+
+
+def _values(described: Any, kind: str, cells: np.ndarray) -> np.ndarray:
+    if kind == "empty":
+        return np.zeros((len(cells), 1))
+    if kind == "category":
+        return np.array([described["codes"][str(cell)] for cell in cells], dtype=float).reshape(
+            len(cells), -1
+        )
+    if kind == "boolean":
+        words = [str(float(c)) if isinstance(c, float) else str(c).lower() for c in cells]
+        return np.array([[_WORDS[word.removesuffix(".0")]] for word in words]).reshape(-1, 1)
+    if kind in ("number", "percent"):
+        return np.asarray(cells, dtype=float)[:, None]
+    if kind == "date":
+        moments = np.array(cells, dtype="datetime64[us]")
+        days = np.where(np.isnat(moments), np.nan, moments.astype(np.int64) / 86_400e6)
+    else:  # a time of day
+        days = np.array([_hours(cell) for cell in cells]) / 24.0
+    out = []
+    for part in described["parts"]:
+        angle = 2 * np.pi * days / _PERIODS.get(part, 1.0)
+        out += [days] if part == "elapsed" else [np.sin(angle), np.cos(angle)]
+    return np.column_stack(out)
+
+
+def _hours(cell: Any) -> float:
+    if isinstance(cell, (int, float)):
+        return float(cell)
+    hours, minutes, seconds = (*map(float, str(cell).split(":")), 0.0)[:3]
+    return hours + minutes / 60.0 + seconds / 3600.0

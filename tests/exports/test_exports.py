@@ -1,0 +1,193 @@
+"""Exported models predict what the estimator predicts."""
+
+import json
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sbnn import SparseBNNRegressor
+from sbnn._core.extras import MissingExtraError
+
+QUICK = {"group_iterations": 15, "iterations": 10, "neuron_moves": 0}
+NOISE = ("constant", "student_t", "varying", "varying_student_t")
+NEW = np.random.default_rng(5).normal(size=(1000, 2)) * 1.5
+
+
+def quick(noise, widths=(4,), method="laplace_nsbl", **options):
+    given = {"method_options": QUICK} if method == "laplace_nsbl" else {}
+    return SparseBNNRegressor(
+        widths, noise=noise, n_starts=3, random_state=0, method=method, **given, **options
+    )
+
+
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    y = np.c_[np.sin(x[:, 0]), x[:, 1] ** 2] + 0.1 * rng.standard_t(4, size=(60, 2))
+    return x, y
+
+
+@pytest.fixture(scope="module")
+def typed():
+    """A model of a table with text, dates, yes or no and missing cells, and complete new rows."""
+    rng = np.random.default_rng(1)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "heat": rng.uniform(20, 30, n),
+            "city": rng.choice(["Rome", "Oslo", "Bonn"], n),
+            "day": pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "on": rng.random(n) > 0.5,
+            "mean": rng.normal(size=n),
+        }
+    )
+    y = 0.1 * frame["heat"] + (frame["city"] == "Rome") + frame["on"] + 0.1 * rng.normal(size=n)
+    y += 2.0 * (np.arange(n) < 15)
+    new = frame.sample(1000, replace=True, random_state=0).reset_index(drop=True)
+    frame.loc[:14, "heat"] = np.nan  # missing cells that say something: with an indicator
+    model = quick("constant", (3,)).fit(frame, y)
+    assert model.columns_["indicator"].any()
+    return model, new
+
+
+def predicted(model, x, level=0.95):
+    mean, std, interval = model.predict(x, return_std=True, return_interval=level)
+    return mean, std, interval[..., 0], interval[..., 1]
+
+
+def assert_same(found, expected):
+    """To 1e-6 of the predictive standard deviation."""
+    for mine, other in zip(found, expected):
+        assert (np.abs(mine - other) < 1e-6 * expected[1]).all()
+
+
+def of_python(path, x, level=0.95):
+    exported = runpy.run_path(str(path))
+    mean, std, interval = exported["predict"](x, return_std=True, return_interval=level)
+    return mean, std, interval[..., 0], interval[..., 1]
+
+
+def of_onnx(path, x, level=0.95):
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(str(path))
+    inputs = {"X": x}
+    if isinstance(x, pd.DataFrame):
+        days = (x["day"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        cells = x.assign(day=days, on=x["on"].astype(float)).rename(columns={"mean": "mean_input"})
+        inputs = {c: cells[c].to_numpy()[:, None] for c in cells if c != "city"}
+        inputs["city"] = cells["city"].to_numpy(dtype=object)[:, None]
+    return session.run(["mean", "std", "lower", "upper"], {**inputs, "level": np.array(level)})
+
+
+@pytest.fixture(params=["py", "onnx"])
+def read(request):
+    """Suffix of a format, and how to predict with such a file."""
+    if request.param == "onnx":
+        pytest.importorskip("onnx")
+    return request.param, {"py": of_python, "onnx": of_onnx}[request.param]
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_exports_equal_predict_for_every_noise_and_several_targets(noise, read, tmp_path):
+    suffix, of = read
+    model = quick(noise).fit(*data())
+    path = tmp_path / f"model.{suffix}"
+    model.export(path)
+    assert_same(of(path, NEW), predicted(model, NEW))
+
+
+@pytest.mark.parametrize("activation", ["relu", "logistic", "softplus", "sin", "identity"])
+def test_exports_equal_predict_for_every_activation(activation, read, tmp_path):
+    suffix, of = read
+    x, y = data()
+    model = quick("constant", [(3,), (2, 2)], activation=activation).fit(x, y[:, 0])
+    path = tmp_path / f"model.{suffix}"
+    model.export(path)
+    assert_same(of(path, NEW, 0.5), predicted(model, NEW, 0.5))
+
+
+def test_exports_equal_predict_for_a_typed_table(typed, read, tmp_path):
+    suffix, of = read
+    model, new = typed
+    path = tmp_path / f"model.{suffix}"
+    model.export(path)
+    assert_same(of(path, new), predicted(model, new))
+
+
+def test_exports_equal_predict_with_an_exact_output_layer(read, tmp_path):
+    suffix, of = read
+    model = quick("student_t", (4,), "last_layer").fit(*data())
+    path = tmp_path / f"model.{suffix}"
+    model.export(path)
+    assert_same(of(path, NEW), predicted(model, NEW))
+
+
+def test_python_file_needs_numpy_only(typed, tmp_path):
+    model, new = typed
+    model.export(tmp_path / "model.py")
+    rows = new.head(3).astype({"day": str}).to_dict("list")
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['sbnn', 'scipy', 'pandas', 'sklearn']));"
+        f"from model import predict; print(predict({rows!r}).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(json.loads(done.stdout), model.predict(new.head(3)))
+
+
+def test_python_file_refuses_what_it_cannot_predict(typed, tmp_path):
+    model, new = typed
+    model.export(tmp_path / "model.py")
+    predict = runpy.run_path(str(tmp_path / "model.py"))["predict"]
+    with pytest.raises(ValueError, match="'heat' has missing cells"):
+        predict(new.assign(heat=np.nan))
+    with pytest.raises(ValueError, match=r"'city' \(category\) has a cell that is not known"):
+        predict(new.assign(city="Paris"))
+    with pytest.raises(ValueError, match="X has no column 'on'"):
+        predict(new.drop(columns="on"))
+
+
+def test_onnx_returns_nan_for_new_categories(typed, tmp_path):
+    pytest.importorskip("onnx")
+    model, new = typed
+    model.export(tmp_path / "model.onnx")
+    mean, *_ = of_onnx(tmp_path / "model.onnx", new.head(2).assign(city=["Paris", "Rome"]))
+    assert np.isnan(mean).tolist() == [True, False]
+
+
+def test_json_holds_the_networks(tmp_path):
+    x, y = data()
+    model = quick("constant", (3,)).fit(x, y[:, 0])
+    model.export(tmp_path / "model.json")
+    found = json.loads((tmp_path / "model.json").read_text())
+    assert found["format"].startswith("sbnn mixture of networks")
+    assert len(found["groups"]) == len(model.optima_)
+    # The first network as a formula: W₂ tanh(W₁ z + b₁) + b₂ for standardised inputs.
+    first, second = found["groups"][0]["layers"]
+    z = (x - found["x_centre"]) / np.array(found["x_scale"])
+    hidden = np.tanh(z @ np.array(first["weights"][0]).T + first["biases"][0])
+    f = hidden @ np.array(second["weights"][0]).T + second["biases"][0]
+    component = model.posterior_.predictive(z.T, noise=False).means[0]
+    np.testing.assert_allclose(f, component, rtol=1e-9, atol=1e-12)
+
+
+def test_names_and_existing_files_are_checked_first(typed, tmp_path):
+    model, _ = typed
+    with pytest.raises(ValueError, match=r"must end in one of \.py .*got 'model\.txt'"):
+        model.export("model.txt")
+    (tmp_path / "model.py").write_text("mine")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        model.export(tmp_path / "model.py")
+    assert (tmp_path / "model.py").read_text() == "mine"
+
+
+def test_onnx_names_its_extra(typed, tmp_path, monkeypatch):
+    monkeypatch.setattr("sbnn._core.extras.is_installed", lambda name: name != "onnx")
+    with pytest.raises(MissingExtraError, match=r'pip install "sbnn\[onnx\]"'):
+        typed[0].export(tmp_path / "model.onnx")
