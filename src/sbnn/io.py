@@ -14,7 +14,7 @@ from sbnn.problems.problem import Problem
 
 
 def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
-    """Read a file written by `Result.save` or `SparseBNNRegressor.save`, without running its code.
+    """Read a saved result or `SparseBNNRegressor`, without running any code from the file.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
 
     Returns
     -------
-    Result or SparseBNNRegressor
+    Result, LastLayerResult or SparseBNNRegressor
 
     Raises
     ------
@@ -35,7 +35,7 @@ def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
     ValueError
         If the file is damaged or was not written by sbnn, or `problem` is another problem.
     TypeError
-        If `problem` is not a Problem, or the file holds an estimator, which needs none.
+        If `problem` is not a Problem, or the file holds something that needs none.
 
     Examples
     --------
@@ -57,6 +57,10 @@ def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
             from sbnn.regressor.files import from_tree
 
             loaded: Any = from_tree(tree, metadata)
+        elif metadata.get("kind") == "LastLayerResult":
+            from sbnn.methods.last_layer.result import from_tree as last_layer_from_tree
+
+            loaded = last_layer_from_tree(tree, metadata)
         else:
             loaded = result_from_tree(tree, metadata)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -64,7 +68,8 @@ def load(path: str | os.PathLike, problem: Problem | None = None) -> Any:
     if problem is None:
         return loaded
     if not isinstance(loaded, Result):
-        raise TypeError(f"{str(path)!r} is an estimator, which needs no `problem`.")
+        what = "a last layer" if hasattr(loaded, "layer") else "an estimator"
+        raise TypeError(f"{str(path)!r} is {what}, which needs no `problem`.")
     if not isinstance(problem, Problem):
         raise TypeError(f"`problem` must be an sbnn.Problem; got {type(problem).__name__}.")
     check_same(loaded, problem, path)

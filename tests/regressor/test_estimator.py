@@ -39,7 +39,8 @@ def fitted():
 
 def test_scikit_learn_accepts_it_as_an_estimator():
     small = {"group_iterations": 30, "iterations": 15}
-    check_estimator(SparseBNNRegressor((4,), "tanh", "laplace_nsbl", None, 2, 0, None, small))
+    options = {**QUICK, "hidden_layer_sizes": (3,), "n_starts": 2, "noise": "constant"}
+    check_estimator(SparseBNNRegressor(**options, method_options=small))
 
 
 @pytest.mark.slow
@@ -124,7 +125,7 @@ def test_learned_attributes_have_their_documented_shapes(fitted):
     assert (model.relevance_[pruned] == 0).all()
     assert model.feature_relevance_.shape == model.feature_relevance_std_.shape == (3,)
     assert model.feature_relevance_.sum() == pytest.approx(1.0)
-    assert model.n_parameters_kept_ <= model.n_parameters_ == d
+    assert model.n_parameters_kept_ <= model.n_parameters_ == d * len(model.optima_)
     assert list(model.summary().index) == list(model.network_.names)
     assert np.isfinite(model.log_evidence_)
     assert model.optima_["log_evidence"].is_monotonic_decreasing
@@ -208,7 +209,8 @@ def test_awkward_tables_give_finite_predictions(case):
 @pytest.mark.parametrize(
     ("X", "y", "words"),
     [
-        ([[np.nan], [1.0]], [1.0, 2.0], "NaN"),
+        ([[np.inf], [1.0]], [1.0, 2.0], "infinity"),
+        ([[0.0], [1.0]], [1.0, np.nan], "NaN"),
         ([[1.0], [2.0]], [1.0, 2.0, 3.0], "inconsistent"),
         ([[1.0]], [1.0], "minimum of 2"),
     ],
@@ -265,11 +267,11 @@ def test_compact_estimator_is_smaller_and_predicts_the_same(fitted):
     X_new = table(200, seed=3)[0]
     mean, std = model.predict(X_new, return_std=True)
     new_mean, new_std = small.predict(X_new, return_std=True)
-    assert (np.abs(new_mean - mean) < 0.01 * std).all()
-    assert (np.abs(new_std - std) < 0.01 * std).all()
+    np.testing.assert_allclose(new_mean, mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(new_std, std, rtol=1e-9)
     assert small.n_parameters_ < model.n_parameters_
-    assert small.n_parameters_ == small.n_parameters_kept_ <= model.n_parameters_kept_
-    assert small.n_parameters_ == np.mean([len(o.active) for o in small.posterior_.mixture.optima])
+    assert small.n_parameters_ == small.n_parameters_kept_ == model.n_parameters_kept_
+    assert small.n_parameters_ == sum(len(o.active) for o in small.posterior_.mixture.optima)
     assert small.compact().n_parameters_ == small.n_parameters_
     assert small.get_params() == model.get_params()
     assert small.sample_y(X, 3).shape == (len(X), 3)
@@ -288,28 +290,13 @@ def test_compact_estimator_has_a_smaller_file(fitted, tmp_path):
     assert loaded.compact().n_parameters_ == loaded.n_parameters_
 
 
-def test_error_names_non_numeric_columns():
-    X, y = table(20, 2)
-    frame = pd.DataFrame(X, columns=["a", "b"]).assign(
-        kind=["u", "v"] * 10, when=pd.Timestamp("2020-01-01"), whole=range(20), yes=True
-    )
-    with pytest.raises(ValueError, match=r"not numbers: 'kind' \(such as 'u'\), 'when' \(such"):
-        SparseBNNRegressor(**QUICK).fit(frame, y)
-    fine = frame.drop(columns=["kind", "when"])
-    fine["as_text"] = [str(v) for v in X[:, 0]]  # scikit-learn reads these as numbers
-    quick = {**QUICK, "hidden_layer_sizes": (1,), "n_starts": 1}
-    model = SparseBNNRegressor(**quick).fit(fine, y)
-    with pytest.raises(ValueError, match="not numbers: 'b'"):
-        model.predict(fine.assign(b="x"))
-
-
-def test_pure_noise_compacts_to_a_constant():
+def test_a_model_of_pure_noise_can_be_compacted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     model = SparseBNNRegressor((3,), method="laplace_nsbl", n_starts=4, random_state=0).fit(X, y)
     small = model.compact()
     assert small.n_parameters_ < model.n_parameters_
-    assert small.n_parameters_kept_ <= 2
+    assert small.n_parameters_ == model.n_parameters_kept_
     np.testing.assert_allclose(small.predict(X), model.predict(X), atol=1e-9)
 
 
@@ -376,8 +363,8 @@ def test_auto_chooses_wide_networks_only_if_the_evidence_improves():
     flat = X[:, 0] + 0.3 * rng.normal(size=300)
     widths = {}
     for name, y in (("wiggly", wiggly), ("flat", flat)):
-        model = SparseBNNRegressor("auto", n_starts=4, random_state=0).fit(X, y)
-        widths[name] = max(s[0] for s in model.optima_["hidden_layer_sizes"] if len(s) == 1)
+        model = SparseBNNRegressor("auto", n_starts=4, random_state=0, noise="constant").fit(X, y)
+        widths[name] = max(map(sum, model.optima_["hidden_layer_sizes"]))
         assert model.method_used_ == "laplace_nsbl"
     assert widths["flat"] < widths["wiggly"]
 

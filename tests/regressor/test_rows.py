@@ -67,7 +67,9 @@ def test_sums_over_weighted_rows_equal_sums_over_repeated_rows(likelihood):
         left_out = model.loo_log_density(opt.phi, opt.layout, opt.noise, precision)
         total = (left_out * (1.0 if weights is None else weights)).sum()
         found.append((value, total, *opt.phi, *opt.noise.ravel()))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-7, atol=1e-7)
+    # Variances of the outputs, on which varying noise depends, have single precision.
+    tol = 1e-4 if likelihood.needs_row_variances else 1e-7
+    np.testing.assert_allclose(found[0], found[1], rtol=tol, atol=tol)
 
 
 def test_weights_of_a_half_count_half():
@@ -91,6 +93,8 @@ def test_negative_zero_is_zero():
         (np.ones(39), r"one number per row, 40 in all; got shape \(39,\)"),
         (np.zeros(40), "above zero for at least two rows; it is zero for 40 of 40 weights"),
         (["a"] * 40, "must hold numbers"),
+        (np.full(40, 1e-300), "zero or at least 1e-09; row 0 .counted from 0. has 1e-300"),
+        (np.r_[np.ones(39), 1e12], r"at most 1e\+09 times; row 39 .counted from 0. has 1e\+12"),
     ],
 )
 def test_impossible_weights_raise(weights, message):

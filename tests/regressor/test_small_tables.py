@@ -33,7 +33,7 @@ def fitted():
 
 
 def test_families_go_from_small_to_large_and_depend_on_the_rows():
-    assert families("default", 500, False) == [NARROW, BROAD]
+    assert families("default", 500, False) == [MIDDLE]
     assert families("default", 501, False) == [BROAD]
     assert families("default", 2001, False) == [WIDE]
     assert families("auto", 10, False) == [NARROW, MIDDLE, BROAD, WIDE]
@@ -46,7 +46,7 @@ def test_default_does_as_well_as_a_given_small_network(fitted):
     model, X, y = fitted
     asked = SparseBNNRegressor(3, random_state=1).fit(X, y)
     assert model.log_evidence_ > asked.log_evidence_ - 3.0
-    assert model.n_parameters_kept_ < 30
+    assert model.account_.most < 30
     assert 2.0 < model.noise_std_ < 4.0
     new, truth = reaction(500, seed=1)
     _, interval = model.predict(new, return_interval=0.95)
@@ -57,13 +57,14 @@ def test_default_does_as_well_as_a_given_small_network(fitted):
 
 
 def test_trials_list_every_family_and_the_better_one_is_kept(fitted, tmp_path):
-    model = fitted[0]
-    assert model.trials_["hidden_layer_sizes"].tolist() == [NARROW, BROAD]
-    few, many = model.trials_["log_evidence"]
-    assert few > many - 3.0
-    assert set(model.optima_["hidden_layer_sizes"]) <= set(NARROW)
+    _, X, y = fitted
+    model = SparseBNNRegressor("auto", n_starts=4, random_state=0, noise="constant").fit(X, y)
+    tried, values = model.trials_["hidden_layer_sizes"].tolist(), model.trials_["log_evidence"]
+    assert tried == [NARROW, MIDDLE, BROAD, WIDE]
+    chosen = int(np.argmax(values > values.max() - 3.0))
+    assert set(model.optima_["hidden_layer_sizes"]) <= set(tried[chosen])
     # In the units of y: the final evidence is that of the chosen family, iterated further.
-    assert abs(model.log_evidence_ - few) < 15.0
+    assert abs(model.log_evidence_ - values[chosen]) < 15.0
     path = tmp_path / "model.nc"
     model.save(path)
     loaded = sbnn.load(path)
@@ -71,13 +72,16 @@ def test_trials_list_every_family_and_the_better_one_is_kept(fitted, tmp_path):
     assert loaded.messages_ == model.messages_
 
 
-def test_many_neurons_are_kept_if_the_evidence_favours_them():
+def test_many_neurons_are_kept_if_the_data_support_them():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(200, 1))
-    y = np.sin(12 * X[:, 0]) + 0.05 * rng.normal(size=200)
-    model = SparseBNNRegressor(n_starts=6, random_state=0).fit(X, y)
-    assert set(model.optima_["hidden_layer_sizes"]) <= set(BROAD)
-    assert model.trials_["log_evidence"].diff()[1] > 3.0
+    X, new = rng.uniform(-1, 1, size=(200, 1)), rng.uniform(-1, 1, size=(500, 1))
+    bends = lambda x: np.sin(12 * x[:, 0])
+    y = bends(X) + 0.05 * rng.normal(size=200)
+    model = SparseBNNRegressor(n_starts=6, random_state=0, noise="constant").fit(X, y)
+    # An estimate of n_kept parameters has an error of about 0.05 √(n_kept / 200) in the mean.
+    error = np.sqrt(np.mean((model.predict(new) - bends(new)) ** 2))
+    assert error < 2.0 * 0.05 * np.sqrt(model.n_parameters_kept_ / 200)
+    assert model.n_parameters_kept_ > 12
 
 
 def test_optima_converge_on_small_tables_or_fit_warns(fitted):
@@ -141,24 +145,13 @@ def test_more_iterations_do_not_lower_the_evidence(seed):
     assert long.log_evidence == pytest.approx(lo.log_evidence(model, long)[0], abs=1e-9)
 
 
-def test_compact_drops_weights_without_effect(fitted):
-    """A weight of 1e-9 that the posterior holds there has no effect; the others are kept."""
-    model = fitted[0]
-    posterior, inputs = model.posterior_, model.fitted_state().inputs
-    small = posterior.compact(inputs)
-    kept = small.table()["n_parameters"].to_numpy()
-    assert kept.dtype.kind == "i"
-    assert (kept <= posterior.table()["n_kept"].to_numpy()).all()
-    assert small.counts == (kept.mean(), kept.mean())
-    best = posterior.best.copy()
-    place = best.active[0]
-    best.phi[place] = 1e-9
-    best.log_alpha[place] = 18 * np.log(10.0)  # N(0, 1e-18)
-    silent = NetworkModel(x_t=inputs, y_t=np.zeros((1, inputs.shape[1])), sizes=best.sizes)
-    best.precision = lo.log_evidence(silent, best)[1]
-    mixture = type(posterior.mixture)((best,), np.ones(1))
-    cut = type(posterior).of(mixture, inputs).compact(inputs)
-    assert len(cut.best.active) < len(best.active)
+def test_compact_keeps_the_weights_that_are_kept(fitted):
+    posterior = fitted[0].posterior_
+    small = posterior.compact(fitted[0].fitted_state().inputs)
+    kept = posterior.table()["n_kept"].tolist()
+    assert small.table()["n_parameters"].tolist() == small.table()["n_kept"].tolist() == kept
+    assert small.counts == (sum(kept), sum(kept))
+    assert [len(opt.active) for opt in small.mixture.optima] == kept
 
 
 def test_oscillating_function_is_learned():

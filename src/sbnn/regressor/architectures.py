@@ -15,11 +15,16 @@ MIDDLE: Family = ((12,), (8, 6))
 BROAD: Family = ((20,), (15, 10))
 WIDE: Family = ((40,), (20, 10))
 SAMPLED: Family = ((3,),)
-# With few rows the evidence may prefer a handful of neurons; many rows justify the wide family.
+DEEP: Family = ((20, 20, 20),)
+DEEP_WIDE: Family = ((40, 40, 40),)
+# Networks are pruned from wide to narrow, so few rows need not begin with many neurons; many rows
+# justify the wide family.
 FEW_ROWS, MANY_ROWS = 500, 2000
 
 
-def families(hidden_layer_sizes: Any, n_rows: float, sampled: bool) -> list[Family]:
+def families(
+    hidden_layer_sizes: Any, n_rows: float, sampled: bool, layer_wise: bool = False
+) -> list[Family]:
     """Families of architectures between which the evidence chooses, from small to large.
 
     Parameters
@@ -30,6 +35,8 @@ def families(hidden_layer_sizes: Any, n_rows: float, sampled: bool) -> list[Fami
         Repetitions included.
     sampled : bool
         Whether a sampling method is used, which needs one small network.
+    layer_wise : bool
+        Whether layers are added one by one, up to the depth of one architecture.
 
     Returns
     -------
@@ -44,7 +51,7 @@ def families(hidden_layer_sizes: Any, n_rows: float, sampled: bool) -> list[Fami
     Examples
     --------
     >>> families("default", 100, False)
-    [((3,), (6,)), ((20,), (15, 10))]
+    [((12,), (8, 6))]
     >>> families((4, 2), 100, False)
     [((4, 2),)]
     """
@@ -52,11 +59,12 @@ def families(hidden_layer_sizes: Any, n_rows: float, sampled: bool) -> list[Fami
     if isinstance(sizes, str):
         if sizes in ("default", "auto") and sampled:
             return [SAMPLED]
+        if sizes in ("default", "auto") and layer_wise:
+            return [DEEP_WIDE if n_rows > MANY_ROWS else DEEP]
         if sizes == "auto":
             return [NARROW, MIDDLE, BROAD, WIDE]
         if sizes == "default":
-            few = [NARROW] if n_rows <= FEW_ROWS else []
-            return [*few, WIDE if n_rows > MANY_ROWS else BROAD]
+            return [MIDDLE if n_rows <= FEW_ROWS else WIDE if n_rows > MANY_ROWS else BROAD]
     elif isinstance(sizes, Integral):
         sizes = [(int(sizes),)]
     elif isinstance(sizes, list | tuple | np.ndarray):

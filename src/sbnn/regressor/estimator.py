@@ -3,52 +3,71 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sbnn._core.messages import warn
-from sbnn.evidence.laplace.fit import Options
+from sbnn.design.suggestions import Suggestions
 from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
+from sbnn.exports.writing import Export
 from sbnn.likelihoods import Likelihood
-from sbnn.methods.posterior import Posterior, summary
+from sbnn.methods.posterior import Posterior
 from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
+from sbnn.regressor.account.cautions import about_table
+from sbnn.regressor.account.description import Description, with_losses
 from sbnn.regressor.architectures import families
+from sbnn.regressor.completion import Table, complete
+from sbnn.regressor.inputs import read_training
 from sbnn.regressor.noise import known_noise, likelihoods, reason
 from sbnn.regressor.prediction import Predictions
-from sbnn.regressor.rows import Rows, check_weights
+from sbnn.regressor.rows import Rows, check_weights, some_rows, training
+from sbnn.regressor.running import Running
 from sbnn.regressor.scaling import Scaling
 from sbnn.regressor.state import FittedState
 from sbnn.regressor.training import Task, Trained, train
-from sbnn.tables.column_checks import check_numbers
+from sbnn.regressor.verification import Verification
 
 
-class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SparseBNNRegressor(
+    Predictions,
+    Description,
+    Suggestions,
+    Export,
+    Verification,
+    Running,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
+):
     """Regression by sparse Bayesian neural networks.
 
-    Inputs and targets are standardised internally; everything except the network's own parameters
-    is reported in original units. Changing the units of X or y changes nothing else.
+    Inputs and targets are standardised internally: units do not matter, and everything except the
+    network's own parameters is reported in original units.
 
     Parameters
     ----------
     hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
-        Widths of the hidden layers. "default" mixes one and two hidden layers, (20,) and (15, 10),
-        above 2,000 rows (40,) and (20, 10); up to 500 rows it tries few neurons as well, (3,) and
-        (6,), and the evidence chooses. "auto" lets it choose between all of these and (12,) with
-        (8, 6). With a sampling method, both mean (3,). With a list of tuples, the starts are shared
-        between the architectures.
+        Widths of the hidden layers before pruning. "default" mixes one and two hidden layers: (12,)
+        and (8, 6) up to 500 rows, (20,) and (15, 10) up to 2,000, else (40,) and (20, 10). "auto"
+        lets the evidence choose between these pairs and (3,) with (6,). With a sampling method,
+        both mean (3,); with "layer_wise", up to three layers of 20, above 2,000 rows of 40. With a
+        list of tuples, the starts are shared between the architectures.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
-    method : {"auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace"}
-        "laplace_nsbl" does not sample and suits tables of data; "laplace" is the same with one
-        precision per layer and no pruning; the others sample, for networks of up to 30 parameters.
-        "auto" is "laplace_nsbl": seconds where sampling takes minutes.
+    method : str
+        "auto", "nsbl", "laplace_nsbl", "standard", "hierarchical", "laplace", "last_layer" or
+        "layer_wise". "laplace_nsbl" does not sample and suits tables of data; "laplace" is the same
+        with one precision per layer and no pruning; "last_layer" trains the hidden layers and
+        infers only the output layer, exactly and from any number of rows (see `sbnn.last_layer`);
+        "layer_wise" adds hidden layers while the evidence rises, up to the depth of
+        `hidden_layer_sizes`; the others sample, for networks of up to 30 parameters. "auto" is
+        "laplace_nsbl": seconds where sampling takes minutes.
     noise_std : float, sequence of float, or None
         Known standard deviation of the noise in the units of y, one for all outputs or one each;
         None infers one per output.
@@ -62,38 +81,65 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
     random_state : int, RandomState or None
     n_jobs : int or None
         Starts that run in parallel threads; None uses as many as the linear algebra would (see
-        OMP_NUM_THREADS). The result does not depend on it.
+        OMP_NUM_THREADS). With a joblib backend or a Dask client they run there instead. The result
+        does not depend on it.
     method_options : dict or None
         Further options of the method: those of the Laplace engine, or of `sbnn.nsbl` and so on.
+    categorical_features : "from_dtype", array_like of str, int or bool, or None
+        Columns that hold categories. "from_dtype": those of a DataFrame that hold text or have the
+        dtype "category". Otherwise their names, positions or a mask; None allows none.
+    missing : {"impute", "error"}
+        What to do about missing cells of X. "impute" fills each several times from similar rows,
+        in `fit` and when predicting; "error" raises.
+    time_limit : float or None
+        Seconds after which `fit` ends with the best result so far; without sampling only.
+    verbose : bool or callable
+        True prints progress to stderr: starts done, log evidence, time left. A function is called
+        with a `FitProgress` instead.
 
     Attributes
     ----------
     method_used_ : str
     method_reason_ : Message
         Why it was chosen; `str(model.method_reason_)` is a phrase.
+    account_ : Account
+        What the predictor consists of: networks whose predictions are averaged (`n_optima`),
+        weights they keep together (`n_kept` of `n_parameters`) and each (`fewest` to `most`),
+        columns they use (`inputs`), and the one network that would do, if any (`single`).
     network_ : Network
-        Network of the best optimum.
-    relevance_, log_alpha_ : ndarray, shape (n_parameters,)
+        Network of the optimum with the largest evidence, the first of `optima_`.
+    relevance_, log_alpha_ : ndarray, shape (n_parameters of `network_`,)
         γ and log α of its parameters, `network_.names`; pruned ones have γ = 0 and log α = inf.
+        NaN for parameters without a precision of their own.
+    input_relevance_ : DataFrame
+        One row per column of X: the `loss` of log density per left-out row, in nats, if it is
+        withheld together with the columns collinear with it (`group`), and its standard `error`;
+        `alone` and `alone_error` if only this column is withheld. A loss of less than two errors
+        is zero. NaN for methods that sample and for "last_layer".
     feature_relevance_, feature_relevance_std_ : ndarray, shape (n_features_in_,)
-        Share of every input in the mean squared gradient of the prediction (standardised units, so
-        it has none), from 0 to 1, and its posterior standard deviation.
+        Share of every column of X in the mean squared gradient of the prediction (standardised
+        units, so it has none), from 0 to 1, and its posterior standard deviation.
+    encoder_ : ColumnEncoder
+        How the columns of X become inputs of the network.
+    columns_ : DataFrame
+        One row per column of X: kind, categories, missing cells and inputs of the network.
     log_evidence_ : float
         Log evidence of the best optimum, for y in original units.
     noise_used_ : str
     noise_reason_ : Message
         The kind of noise that was used, and why; `str(model.noise_reason_)` is a phrase.
     noise_trials_ : DataFrame
-        The kinds of noise that "auto" compared, and the best log evidence each had reached when
-        one of them was chosen, for y in original units.
+        The kinds of noise that "auto" compared, with log evidences as in `trials_`.
     noise_std_ : float or ndarray, shape (n_outputs,)
         Standard deviation of the noise; if it varies, the root mean square at the training inputs.
     optima_ : DataFrame
-        The optima of the mixture, best first; log evidences for y in original units.
-    n_parameters_, n_parameters_kept_ : float
-        Weights and biases in total, and those kept: not pruned, and connected to the output.
-        Whole numbers for each optimum (`optima_`), averaged over the optima here. In the estimator
-        returned by `compact`, both count the stored weights.
+        The optima of the mixture, largest evidence first; log evidences for y in original units.
+        `weight` is the share in predictions, `loss` what left-out rows would lose with this
+        optimum alone, in nats per row, with its standard error `loss_error`.
+    n_parameters_, n_parameters_kept_ : int
+        Weights and biases of all optima together: in total, and those kept, that is, not pruned
+        and connected to the output. In the estimator returned by `compact`, both count the stored
+        weights.
     trials_ : DataFrame
         The families of hidden widths that were tried and the best log evidence each had reached
         when one of them was chosen, for y in original units.
@@ -104,6 +150,8 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         The posterior for standardised inputs and targets.
     result_ : Result
         Result of the sampling method, for standardised X and y (not kept by pickle and `save`).
+    verification_, verified_ : DataFrame, bool
+        What the last call of `verify` found; None and False before.
 
     Examples
     --------
@@ -128,6 +176,10 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         n_jobs: int | None = None,
         method_options: dict[str, Any] | None = None,
         noise: str | Likelihood = "auto",
+        categorical_features: Any = "from_dtype",
+        missing: str = "impute",
+        time_limit: float | None = None,
+        verbose: Any = False,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -138,18 +190,26 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         self.n_jobs = n_jobs
         self.method_options = method_options
         self.noise = noise
+        self.categorical_features = categorical_features
+        self.missing = missing
+        self.time_limit = time_limit
+        self.verbose = verbose
 
-    # ------------------------------------------------------------------------------------- fit
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.missing == "impute"
+        return tags
+
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, noise_std: Any = None
     ) -> SparseBNNRegressor:
-        """Fit to a table.
-
-        The order of the rows does not matter.
+        """Fit to a table; the order of its rows does not matter.
 
         Parameters
         ----------
-        X : array_like or DataFrame, shape (n, n_features)
+        X : array_like, sparse matrix or DataFrame, shape (n, n_features)
+            Columns of a DataFrame may hold numbers, text, categories, booleans, dates or times.
         y : array_like, shape (n,) or (n, n_outputs)
         sample_weight : array_like, shape (n,), optional
             How many times every row counts: a weight of 2 is the same as repeating the row, 0 the
@@ -166,14 +226,11 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         Raises
         ------
         ValueError
-            If a cell is not a finite number, or an option is invalid.
+            If a cell does not suit its column, or an option is invalid.
         """
-        check_numbers(X)
-        X, y = validate_data(
-            self, X, y, dtype="numeric", multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
+        encoder, encoded, y = read_training(self, X, y, self.categorical_features, self.missing)
         checks.check_options(self.method, self.activation, self.n_starts)
-        y = np.asarray(y, dtype=float)
+        self._begin()
         self._flat = y.ndim == 1
         targets = y[:, None] if self._flat else y
         self.n_outputs_ = targets.shape[1]
@@ -181,42 +238,42 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         kinds = likelihoods(self.noise, known is not None)
         per_row = known if known is not None and known.ndim == 2 else None
         weights = check_weights(sample_weight, len(targets))
-        rows = Rows.of(np.asarray(X, dtype=float), targets, per_row, weights)
-        self._scaling = Scaling.of(rows.x, rows.y, rows.weights)
-        architectures = families(self.hidden_layer_sizes, rows.n_rows, self.method in SAMPLING)
-        chosen = checks.choose_method(self.method, architectures)
-        self.method_used_, self.method_reason_ = chosen
-        task = Task(
-            rows=rows,
-            scaling=self._scaling,
-            known=known if per_row is None else rows.noise_std,
-            kinds=kinds,
-            architectures=architectures,
-            activation=checks.canonical_activation(self.activation),
-            method=self.method_used_,
-            options=self._options(),
-            method_options=self.method_options or {},
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        n_rows = float(len(targets) if weights is None else weights.sum())
+        architectures = families(
+            self.hidden_layer_sizes, n_rows, self.method in SAMPLING, self.method == "layer_wise"
         )
-        self._set_trained(train(task), task)
-        warn(self.messages_)
-        return self
+        self.method_used_, self.method_reason_ = checks.choose_method(self.method, architectures)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _options(self) -> Options:
-        """Options of the Laplace engine; a sampling method uses it to choose the noise model."""
-        sampled = self.method_used_ in SAMPLING
-        return Options(
-            **{
-                "n_starts": self.n_starts,
-                "sparse": self.method_used_ != "laplace",
-                "n_threads": checks.n_threads(self.n_jobs),
-                **({} if sampled else self.method_options or {}),
-            }
-        )
+        def make_task(rows: Rows) -> Task:
+            return Task(
+                rows=rows,
+                scaling=Scaling.of(rows.x, rows.y, rows.weights),
+                known=known if per_row is None else rows.noise_std,
+                kinds=kinds,
+                architectures=architectures,
+                activation=checks.canonical_activation(self.activation),
+                method=self.method_used_,
+                options=self._options(),
+                method_options=self.method_options or {},
+                seed=seed,
+            )
+
+        table = Table(encoded, targets, per_row, weights)
+        self.encoder_, rows = complete(table, encoder, make_task)
+        task = make_task(rows)
+        self._scaling, self._task = task.scaling, task
+        self._set_trained(train(task), task)
+        self._end()
+        warn([*self.messages_, *about_table(encoder, encoded, y, self._names)])
+        return self
 
     def _set_trained(self, trained: Trained, task: Task) -> None:
         """Attributes that `fit` sets from what training found."""
-        self._posterior: Posterior = trained.posterior
+        names = self._names
+        found = with_losses(trained.posterior, task, self.encoder_, names)
+        self._posterior: Posterior = found[0]
+        self.input_relevance_ = found[1]
         if trained.result is not None:
             self.result_ = trained.result
         units = task.rows.n_rows * float(np.log(self._scaling.y_scale).sum())
@@ -235,7 +292,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         )
         self._set_learned()
         x_t = task.scaling.training(task.rows.x, task.rows.y)[0]
-        self._set_feature_relevance(x_t, task.seed)
+        self._set_relevance(x_t, task.rows.weights, task.seed)
 
     def _set_learned(self) -> None:
         """Public attributes that follow from the posterior."""
@@ -251,46 +308,14 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
             self.optima_["log_evidence"] += shift
         self.messages_ = posterior.messages()
 
-    def _set_feature_relevance(self, x_t: np.ndarray, seed: int) -> None:
+    def _set_relevance(self, x_t: np.ndarray, weights: np.ndarray | None, seed: int) -> None:
         rng = np.random.default_rng([seed, 1])
-        rows = rng.permutation(x_t.shape[1])[:500]
-        self._inputs = np.ascontiguousarray(x_t[:, rows])
-        shares, spread = self._posterior.sensitivities(self._inputs, rng)
-        self.feature_relevance_, self.feature_relevance_std_ = shares, spread
+        completed = any(c.n_missing for c in self.encoder_.columns)
+        rows = some_rows(rng, x_t.shape[1], weights if completed else None)
+        self._inputs, self._training = np.ascontiguousarray(x_t[:, rows]), training(x_t, weights)
+        found = self._posterior.sensitivities(self._inputs, rng, self.encoder_.groups)
+        self.feature_relevance_, self.feature_relevance_std_ = found
 
-    # --------------------------------------------------------------------------------- summaries
-    def summary(self) -> pd.DataFrame:
-        """Summarise every parameter of `network_`, in standardised units.
-
-        Returns
-        -------
-        DataFrame
-            One row per parameter: median, spread (half the width of the central 68 %; the std of a
-            Gaussian), log α, relevance γ and whether it is pruned. For the best optimum, or for
-            posterior draws, of which one of each set of mirror images counts.
-        """
-        return summary(self.posterior_)
-
-    def compact(self) -> SparseBNNRegressor:
-        """Return a fitted estimator with smaller, pruned networks and the same predictions.
-
-        Neurons that are not connected to the output are removed, and so are weights that do not
-        affect predictions at the training inputs: together they change no mean and no standard
-        deviation by more than 0.3 % of the standard deviation. `n_parameters_` counts the stored
-        weights. The file omits the training inputs; pruned weights take no space in either file.
-
-        Returns
-        -------
-        SparseBNNRegressor
-        """
-        state = self.fitted_state()
-        small = state.posterior.compact(state.inputs)
-        # A compacted posterior stays unchanged and no longer needs the inputs.
-        inputs = state.inputs[:, :0] if small.compacted else state.inputs
-        parameters = self.get_params(deep=False)
-        return self.from_state(parameters, replace(state, posterior=small, inputs=inputs))
-
-    # ------------------------------------------------------------------------------- state, files
     def fitted_state(self) -> FittedState:
         """Everything `fit` learned, as one object.
 
@@ -303,6 +328,7 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         return FittedState(
             self._posterior,
             self._scaling,
+            self.encoder_,
             self._flat,
             self._inputs,
             None if names is None else [str(name) for name in names],
@@ -315,6 +341,8 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
             self.noise_trials_,
             self.feature_relevance_,
             self.feature_relevance_std_,
+            self.input_relevance_,
+            self._training,
         )
 
     @classmethod
@@ -333,16 +361,16 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
         """
         out = cls(**parameters)
         out._posterior, out._scaling = state.posterior, state.scaling
-        out._flat, out._inputs = state.one_dimensional, state.inputs
-        out.n_features_in_, out.n_outputs_ = state.scaling.n_inputs, state.scaling.n_outputs
+        out._flat, out._inputs, out.encoder_ = state.one_dimensional, state.inputs, state.encoder
+        out.n_features_in_, out.n_outputs_ = len(state.encoder.columns), state.scaling.n_outputs
         if state.feature_names is not None:
             out.feature_names_in_ = np.array(state.feature_names, dtype=object)
         out.method_used_, out.method_reason_ = state.method_used, state.method_reason
         out.log_evidence_, out.trials_ = state.log_evidence, state.trials
         out.noise_used_, out.noise_reason_ = state.noise_used, state.noise_reason
-        out.noise_trials_ = state.noise_trials
-        out.feature_relevance_ = state.feature_relevance
+        out.noise_trials_, out.feature_relevance_ = state.noise_trials, state.feature_relevance
         out.feature_relevance_std_ = state.feature_relevance_std
+        out.input_relevance_, out._training = state.input_relevance, state.training
         out._set_learned()
         return out
 
@@ -362,5 +390,5 @@ class SparseBNNRegressor(Predictions, MultiOutputMixin, RegressorMixin, BaseEsti
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        # A Result holds the compiled problem, which cannot be pickled; predictions do not need it.
-        return {name: value for name, value in state.items() if name != "result_"}
+        # Predictions need neither a Result, whose compiled problem cannot be pickled, nor the data.
+        return {name: v for name, v in state.items() if name not in ("result_", "_task", "_watch")}

@@ -14,18 +14,23 @@ from sbnn._core.messages import from_json
 from sbnn._core.netcdf import FORMAT, write_tree
 from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.methods.draws_posterior import DrawsPosterior
+from sbnn.regressor.account.relevance import COLUMNS
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.last_layer import LastLayerPosterior
 from sbnn.regressor.scaling import Scaling
 from sbnn.regressor.state import FittedState
+from sbnn.tables.encoder import ColumnEncoder
 
 if TYPE_CHECKING:
     import xarray as xr
 
 KIND = "SparseBNNRegressor"
+_NUMBERS = [name for name in COLUMNS if name != "group"]  # of the table of input relevance
 # The kinds of posterior that files can hold, by name.
 POSTERIORS: dict[str, Any] = {
-    posterior.kind: posterior for posterior in (LaplacePosterior, DrawsPosterior)
+    posterior.kind: posterior
+    for posterior in (LaplacePosterior, DrawsPosterior, LastLayerPosterior)
 }
 
 
@@ -40,12 +45,15 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
         "inputs": state.inputs,
         "feature_relevance": state.feature_relevance,
         "feature_relevance_std": state.feature_relevance_std,
+        "input_relevance": state.input_relevance[_NUMBERS].to_numpy(),
+        "training": state.training,
     }
     metadata = {
         "kind": KIND,
         "version": __version__,
         "parameters": _plain_parameters(estimator),
         "posterior": {"kind": state.posterior.kind, **plain},
+        "columns": state.encoder.as_json(),
         "flat": state.one_dimensional,
         "feature_names": state.feature_names,
         "method_used": state.method_used,
@@ -55,6 +63,8 @@ def parts(estimator: SparseBNNRegressor) -> tuple[dict[str, np.ndarray], dict[st
         "noise_used": state.noise_used,
         "noise_reason": state.noise_reason.as_json(),
         "noise_trials": state.noise_trials.to_dict("list"),
+        "inputs": list(state.input_relevance.index),
+        "input_groups": list(state.input_relevance["group"]),
     }
     return arrays, metadata
 
@@ -69,6 +79,7 @@ def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Spars
     state = FittedState(
         posterior=POSTERIORS[described["kind"]].from_arrays(mine, described),
         scaling=Scaling(*(arrays[f"scaling_{name}"] for name in Scaling._fields)),
+        encoder=ColumnEncoder.from_json(metadata["columns"]),
         one_dimensional=metadata["flat"],
         inputs=arrays["inputs"],
         feature_names=metadata["feature_names"],
@@ -83,15 +94,23 @@ def from_parts(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Spars
         noise_trials=pd.DataFrame(metadata["noise_trials"], columns=NoiseTrial._fields),
         feature_relevance=arrays["feature_relevance"],
         feature_relevance_std=arrays["feature_relevance_std"],
+        input_relevance=_input_relevance(arrays["input_relevance"], metadata),
+        training=arrays["training"],
     )
     return SparseBNNRegressor.from_state(_parameters(metadata["parameters"]), state)
+
+
+def _input_relevance(values: np.ndarray, metadata: dict[str, Any]) -> pd.DataFrame:
+    """The table that `parts` took apart."""
+    found = pd.DataFrame(values, columns=_NUMBERS, index=pd.Index(metadata["inputs"], name="input"))
+    return found.assign(group=metadata["input_groups"])[list(COLUMNS)]
 
 
 def _check(arrays: dict[str, np.ndarray]) -> None:
     """Raise a ValueError for arrays that no fit produces."""
     for name, values in arrays.items():
-        # The relevance, α and history of some methods are unknown.
-        unknown = any(word in name for word in ("relevance", "log_alpha", "history"))
+        # The relevance, losses, α and history of some methods are unknown.
+        unknown = any(word in name for word in ("relevance", "losses", "log_alpha", "history"))
         if values.dtype.kind == "f" and not unknown and np.isnan(values).any():
             raise ValueError(f"{name!r} contains NaN")
         if name.startswith("scaling_") and name.endswith("_scale") and not (values > 0).all():

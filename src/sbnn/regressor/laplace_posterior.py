@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.messages import Message, OptimaNotConverged
+from sbnn.evidence.columns import SCREENED
 from sbnn.evidence.laplace.layout import Array, Layout, input_gradient, n_parameters
 from sbnn.evidence.laplace.mixture import (
     SparseMixture,
     compacted,
-    needed,
     noise_std_at,
     precision_of,
     predictive,
@@ -22,12 +22,36 @@ from sbnn.evidence.laplace.mixture import (
     shares_at,
 )
 from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.likelihoods import from_description
-from sbnn.methods.draws_posterior import COMPACT_TOL
 from sbnn.methods.posterior import gradient_shares
 from sbnn.problems.network import Network
 from sbnn.scores import Predictive
+
+
+def uses(opt: Optimum) -> Array:
+    """Inputs with a path to the output of an optimum, bool (n_in,)."""
+    out = np.zeros(opt.sizes[0], bool)
+    out[opt.layout.alive[0]] = True
+    return out
+
+
+@dataclass(frozen=True)
+class InputsChosen(Message, code="inputs_chosen"):
+    """A table has many inputs, and those without evidence of an effect are not used."""
+
+    n_used: int
+    n_inputs: int
+
+    def __str__(self) -> str:
+        text = f"{self.n_used:,} of {self.n_inputs:,} inputs are used; the evidence removed others."
+        if self.n_inputs > SCREENED:
+            text += (
+                f" A screening, in which each input was scored alone, left {SCREENED} of them: "
+                "effects that only show in combination may be missed."
+            )
+        return text
 
 
 @dataclass(frozen=True)
@@ -36,12 +60,14 @@ class LaplacePosterior:
 
     `shares` (K, n_out) are the weights of the optima in predictions, averaged over training inputs,
     and `noise_variance` (n_out,) is the variance of the noise, averaged in the same way.
-    If `compacted`, only the weights kept are stored and counted.
+    `losses` (K, 2) is what left-out rows lose if one optimum predicts alone, in nats per row, with
+    its standard error; NaN if not known. If `compacted`, only the weights kept are stored.
     """
 
     mixture: SparseMixture
     shares: Array
     noise_variance: Array
+    losses: Array
     compacted: bool = False
 
     kind = "laplace"
@@ -57,7 +83,8 @@ class LaplacePosterior:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
         noise = np.average(noise_std_at(mixture, x_t) ** 2, axis=0, weights=rows)
-        return cls(mixture, shares_at(mixture, x_t, rows), noise)
+        losses = np.full((len(mixture.optima), 2), np.nan)
+        return cls(mixture, shares_at(mixture, x_t, rows), noise, losses)
 
     @property
     def best(self) -> Optimum:
@@ -94,10 +121,15 @@ class LaplacePosterior:
         return gone
 
     @property
-    def counts(self) -> tuple[float, float]:
-        """Parameters kept and in total, averaged over the optima."""
+    def counts(self) -> tuple[int, int]:
+        """Parameters of all optima together: kept, and before pruning."""
         table = self.table()
-        return float(table["n_kept"].mean()), float(table["n_parameters"].mean())
+        return int(table["n_kept"].sum()), int(table["n_parameters"].sum())
+
+    @property
+    def inputs_used(self) -> Array:
+        """Inputs with a path to the output of some optimum."""
+        return np.any([uses(opt) for opt in self.mixture.optima], axis=0)
 
     def table(self) -> pd.DataFrame:
         """One row per optimum, best first; kept weights are connected to the output."""
@@ -108,6 +140,8 @@ class LaplacePosterior:
                 "hidden_layer_sizes": [o.sizes[1:-1] for o in optima],
                 "log_evidence": [o.log_evidence for o in optima],
                 "weight": self.shares.mean(axis=1),
+                "loss": self.losses[:, 0],
+                "loss_error": self.losses[:, 1],
                 "n_kept": kept,
                 "n_parameters": kept if self.compacted else [len(o.phi) for o in optima],
                 "iterations": [o.iterations for o in optima],
@@ -139,7 +173,11 @@ class LaplacePosterior:
         return sample(self.mixture, x_t, n, rng, noise).swapaxes(1, 2)
 
     def sensitivities(
-        self, x_t: Array, rng: np.random.Generator, n_draws: int = 4
+        self,
+        x_t: Array,
+        rng: np.random.Generator,
+        groups: Array | None = None,
+        n_draws: int = 4,
     ) -> tuple[Array, Array]:
         """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over the optima, and its std, each (n_in,).
 
@@ -150,12 +188,13 @@ class LaplacePosterior:
         p = len(self.mixture.likelihood.outputs)  # the first output of each target is its centre
         for opt in self.mixture.optima:
             gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
-            modes.append(gradient_shares(gradient[:, ::p]))
+            modes.append(gradient_shares(gradient[:, ::p], groups))
             for delta in precision_of(opt).draw(rng, n_draws).T:
                 phi = opt.phi.copy()
                 phi[opt.active] += small * delta
                 moved = input_gradient(phi, x_t, opt.layout, opt.activation)
-                draws.append(gradient_shares((gradient + (moved - gradient) / small)[:, ::p]))
+                drawn = gradient + (moved - gradient) / small
+                draws.append(gradient_shares(drawn[:, ::p], groups))
         own = self.shares.mean(axis=1) * np.any(modes, axis=1)
         own = own / max(own.sum(), 1e-300)
         mean = own @ np.array(modes)
@@ -163,40 +202,32 @@ class LaplacePosterior:
         return mean, np.sqrt(np.average((np.array(draws) - mean) ** 2, axis=0, weights=weights))
 
     def messages(self) -> list[Message]:
-        """Whether all optima converged."""
-        optima = self.mixture.optima
+        """Whether all optima converged, and how many inputs of a wide table are used."""
+        optima, out = self.mixture.optima, list[Message]()
+        used = np.unique(np.concatenate([o.layout.alive[0] for o in optima]))
+        if optima[0].sizes[0] > Options.max_columns and len(used) < optima[0].sizes[0]:
+            out.append(InputsChosen(len(used), optima[0].sizes[0]))
         late = [o for o in optima if not o.converged]
         if not late:
-            return []
+            return out
         longest = max(o.iterations for o in late)
         changes = [abs(o.history[-1] - o.history[-11]) for o in late if len(o.history) > 10]
         change = float(max(changes)) if changes else None
-        return [OptimaNotConverged(len(late), len(optima), longest, change)]
+        return [*out, OptimaNotConverged(len(late), len(optima), longest, change)]
 
     def compact(self, x_t: Array) -> LaplacePosterior:
-        """Every optimum in the smallest network that holds the weights it needs.
-
-        Weights that hardly affect predictions at `x_t` are dropped: the threshold is lowered until
-        all dropped weights together change no mean and no std by more than `COMPACT_TOL` stds.
-        """
+        """Every optimum in the smallest network that holds the weights it keeps."""
         if self.compacted:
             return self
-        before = self.predictive(x_t)
-        mean, std = before.mean(), before.std()
-        weights = self.mixture.weights
-        heavy = weights > 1e-6
-        heavy[0] = True  # the reported values of the best optimum stay valid
-        share = weights[heavy] / weights[heavy].sum()
-        optima = [opt for opt, keep in zip(self.mixture.optima, heavy) if keep]
-        for threshold in (0.03, 0.01, 0.003, 0.001, 0.0):
-            small = tuple(compacted(needed(self.mixture, opt, x_t, threshold)) for opt in optima)
-            mixture = replace(self.mixture, optima=small, weights=share)
-            after = predictive(mixture, x_t)
-            change = np.maximum(np.abs(after.mean() - mean), np.abs(after.std() - std)) / std
-            if change.max() <= COMPACT_TOL:
-                break
-        shares, noise = shares_at(mixture, x_t), self.noise_variance
-        return LaplacePosterior(mixture, shares, noise, compacted=True)
+        optima = tuple(compacted(opt) for opt in self.mixture.optima)
+        return replace(self, mixture=replace(self.mixture, optima=optima), compacted=True)
+
+    def alone(self, k: int, x_t: Array) -> LaplacePosterior:
+        """The posterior at optimum k only; `x_t` are inputs to average its noise over."""
+        mixture = replace(self.mixture, optima=(self.mixture.optima[k],), weights=np.ones(1))
+        noise = (noise_std_at(mixture, x_t) ** 2).mean(axis=0)
+        shares, losses = np.ones((1, self.shares.shape[1])), np.zeros((1, 2))
+        return replace(self, mixture=mixture, shares=shares, noise_variance=noise, losses=losses)
 
     def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays by name, and plain values, for a file."""
@@ -204,6 +235,7 @@ class LaplacePosterior:
             "weights": self.mixture.weights,
             "shares": self.shares,
             "noise_variance": self.noise_variance,
+            "losses": self.losses,
         }
         plain: list[dict[str, Any]] = []
         for k, opt in enumerate(self.mixture.optima):
@@ -262,4 +294,5 @@ class LaplacePosterior:
         mixture = SparseMixture(
             tuple(optima), arrays["weights"], likelihood, plain["precision_power"]
         )
-        return cls(mixture, arrays["shares"], arrays["noise_variance"], plain["compacted"])
+        shares, noise, losses = (arrays[n] for n in ("shares", "noise_variance", "losses"))
+        return cls(mixture, shares, noise, losses, plain["compacted"])

@@ -47,10 +47,14 @@ def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Me
     """The method to use, and the reason."""
     if method == "auto":
         return AUTO, MethodChosen()
-    if method in SAMPLING and len(architectures[0]) > 1:
+    if method in (*SAMPLING, "layer_wise") and len(architectures[0]) > 1:
         raise ValueError(
             f"method={method!r} needs one architecture; got {len(architectures[0])}. "
             "Pass one tuple, or use method='laplace_nsbl'."
+        )
+    if method == "layer_wise" and not architectures[0][0]:
+        raise ValueError(
+            "method='layer_wise' adds hidden layers; give the width of at least one, such as (20,)."
         )
     return method, MethodRequested()
 

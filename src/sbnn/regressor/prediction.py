@@ -7,18 +7,22 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sbnn._core.messages import Message
 from sbnn.methods.posterior import Posterior
 from sbnn.problems.noise import check_noise_std
+from sbnn.regressor.completed import Completed
+from sbnn.regressor.gaps import fill
+from sbnn.regressor.inputs import read_new
 from sbnn.regressor.noise import NoiseKnown
 from sbnn.regressor.options import check_level
 from sbnn.regressor.scaling import Scaling
 from sbnn.scores import NormalMixture, Predictive
-from sbnn.tables.column_checks import check_numbers
+from sbnn.tables.encoder import ColumnEncoder, Encoded, table
 
 
 class Predictions:
@@ -27,6 +31,9 @@ class Predictions:
     _posterior: Posterior
     _scaling: Scaling
     _flat: bool  # y had the shape (n,)
+    _inputs: np.ndarray  # (n_encoded, m), standardised training inputs
+    encoder_: ColumnEncoder
+    missing: str
     noise_reason_: Message
 
     @property
@@ -34,6 +41,13 @@ class Predictions:
         """The posterior for standardised inputs and targets."""
         check_is_fitted(self)
         return self._posterior
+
+    @property
+    def columns_(self) -> pd.DataFrame:
+        """What is known about the columns of X, one row each."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", np.arange(len(self.encoder_.columns)))
+        return table(self.encoder_, list(names))
 
     def predict(
         self,
@@ -73,8 +87,8 @@ class Predictions:
         """
         level = None if return_interval is None else check_level(return_interval)
         means, stds, intervals = [], [], []
-        for x_t, known in self._blocks(X, noise_std):
-            predictive = self._posterior.predictive(x_t, noise_std=known)
+        encoded = self._encoded(X)
+        for predictive in self._predictives(encoded, noise_std):
             means.append(predictive.mean())
             if return_std:
                 stds.append(predictive.std())
@@ -103,7 +117,12 @@ class Predictions:
         -------
         ndarray, shape (m,) or (m, n_outputs)
         """
-        found = [self._posterior.noise_std_at(x_t) for x_t, _ in self._blocks(X, None)]
+        found = []
+        for _, block in _blocks(self._encoded(X)):
+            x_t, starts = self._filled(block)
+            squares = self._posterior.noise_std_at(x_t) ** 2
+            counts = np.diff(starts, append=len(squares))[:, None]
+            found.append(np.sqrt(np.add.reduceat(squares, starts, axis=0) / counts))
         return self._units(np.concatenate(found), shift=False)
 
     def predictive(self, X: Any, noise: bool = True, noise_std: Any = None) -> Predictive:
@@ -132,9 +151,9 @@ class Predictions:
         >>> model.predictive(X).crps(X[:, 0] ** 2).shape
         (20,)
         """
-        X = self._inputs_of(X)
-        x_t = self._scaling.inputs(X)
-        predictive = self._posterior.predictive(x_t, noise, self._known_std(noise_std, len(X)))
+        encoded = self._encoded(X)
+        known = self._known_std(noise_std, len(encoded.values))
+        predictive = self._predictive(encoded, noise, known)
         in_units = predictive.rescaled(self._scaling.y_scale, self._scaling.y_centre)
         return in_units[..., 0] if self._flat else in_units
 
@@ -209,26 +228,98 @@ class Predictions:
         """
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"`n_samples` must be a whole number ≥ 1; got {n_samples!r}.")
-        X = self._inputs_of(X)
-        x_t = self._scaling.inputs(X)
+        x_t, starts = self._filled(self._encoded(X))
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        draws = self._posterior.sample(x_t, n_samples, rng, noise)
+        draws = self._posterior.sample(x_t, n_samples, rng, noise)  # (n_samples, n_copies, n_out)
+        counts = np.diff(starts, append=x_t.shape[1])
+        if (counts > 1).any():  # one of the completed copies of a row for each draw
+            copies = starts + rng.integers(counts, size=(n_samples, len(starts)))
+            draws = np.take_along_axis(draws, copies[..., None], axis=1)
         return np.stack([self._units(d) for d in draws], axis=-1)
 
-    def _inputs_of(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        check_numbers(X)
-        return np.asarray(validate_data(self, X, dtype="numeric", reset=False), dtype=float)
+    def unknown_cells(self, X: Any) -> pd.DataFrame:
+        """Inputs of every row that are not known: empty cells, and categories new to the model.
 
-    def _blocks(
-        self, X: Any, noise_std: Any, size: int = 1024
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Standardised inputs (n_in, m) and known noise, at most `size` rows to limit memory."""
-        X = self._inputs_of(X)
-        known = self._known_std(noise_std, len(X))
-        for start in range(0, len(X), size):
-            rows = slice(start, start + size)
-            yield self._scaling.inputs(X[rows]), None if known is None else known[rows]
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+
+        Returns
+        -------
+        DataFrame
+            Columns `missing` and `unseen`, lists of column names, or of positions if X has no
+            names; the index is that of X.
+        """
+        encoded = self._encoded(X)
+        names = getattr(self, "feature_names_in_", np.arange(len(self.encoder_.columns)))
+        index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(encoded.values))
+        listed = lambda flags: [list(names[row]) if row.any() else [] for row in flags]
+        found = {"missing": listed(encoded.missing), "unseen": listed(encoded.unseen)}
+        return pd.DataFrame(found, index=index)
+
+    def predict_frame(self, X: Any, level: float = 0.95, noise_std: Any = None) -> pd.DataFrame:
+        """Predictions as a DataFrame with the index of X.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+        level : float
+            Probability of the interval.
+        noise_std : float or array_like, optional
+            See `predict`.
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower and upper; with several targets, below their numbers. Columns
+            `missing` and `unseen` are those of `unknown_cells`.
+        """
+        mean, std, interval = self.predict(
+            X, return_std=True, return_interval=level, noise_std=noise_std
+        )
+        parts = {"mean": mean, "std": std, "lower": interval[..., 0], "upper": interval[..., 1]}
+        flags = self.unknown_cells(X)
+        if self._flat:
+            return pd.DataFrame(parts, index=flags.index).join(flags)
+        tables = [
+            pd.DataFrame({n: v[:, k] for n, v in parts.items()}, index=flags.index).join(flags)
+            for k in range(self._scaling.n_outputs)
+        ]
+        return pd.concat(dict(enumerate(tables)), axis=1)
+
+    def _encoded(self, X: Any) -> Encoded:
+        check_is_fitted(self)
+        return read_new(self, X, self.encoder_, self.missing)
+
+    def _filled(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
+        """Standardised inputs without gaps (n_encoded, n_copies), and the first copy of each row.
+
+        Rows without gaps have one copy.
+        """
+        if encoded.gaps.any() and not self._inputs.shape[1]:
+            raise ValueError(
+                "X has missing cells or new categories, and a compact model holds no training rows "
+                "to fill them from; use the full model, or fill them in."
+            )
+        x, starts = fill(encoded, self.encoder_, self._scaling, self._inputs)
+        return self._scaling.inputs(x), starts
+
+    def _predictive(
+        self, encoded: Encoded, noise: bool = True, known: np.ndarray | None = None
+    ) -> Predictive:
+        """Predictive distribution for standardised targets, points (m, n_out)."""
+        x_t, starts = self._filled(encoded)
+        if x_t.shape[1] == len(starts):
+            return self._posterior.predictive(x_t, noise, known)
+        owner = np.repeat(np.arange(len(starts)), np.diff(starts, append=x_t.shape[1]))
+        known = None if known is None else known[owner]
+        return Completed(self._posterior.predictive(x_t, noise, known), starts)
+
+    def _predictives(self, encoded: Encoded, noise_std: Any) -> Iterator[Predictive]:
+        """Predictive distributions of blocks of rows."""
+        known = self._known_std(noise_std, len(encoded.values))
+        for rows, block in _blocks(encoded):
+            yield self._predictive(block, known=None if known is None else known[rows])
 
     def _known_std(self, noise_std: Any, n_rows: int) -> np.ndarray | None:
         """Known standard errors of new rows for standardised targets, (m, n_out), or None."""
@@ -246,3 +337,11 @@ class Predictions:
         """Standardised (m, n_out) → (m,) or (m, n_out) in the units of y."""
         out = self._scaling.outputs(values, shift)
         return out[:, 0] if self._flat else out
+
+
+def _blocks(encoded: Encoded, size: int = 1024) -> Iterator[tuple[slice, Encoded]]:
+    """At most `size` rows at a time, fewer if they have gaps, to limit memory."""
+    size = size // 8 if encoded.gaps.any() else size
+    for start in range(0, len(encoded.values), size):
+        rows = slice(start, start + size)
+        yield rows, Encoded(*(values[rows] for values in encoded))

@@ -62,6 +62,13 @@ class Rows(NamedTuple):
         return Rows(x, y, again(self.noise_std), None)
 
 
+# A weight says how often a row was observed. Beyond, the rounding error of sums over all rows
+# exceeds the differences of log evidence that pruning relies on.
+MAX_WEIGHT = 1e9
+# Rows that count less than this add nothing to a fit, and squares of much smaller weights vanish.
+MIN_WEIGHT = 1e-9
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """Weights of the rows, shape (n,), or None if each counts once.
 
@@ -77,8 +84,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     Raises
     ------
     ValueError
-        If a weight is negative, not finite or not a number, if their number is wrong, or if fewer
-        than two rows have a positive weight.
+        If a weight is negative, above `MAX_WEIGHT`, positive but below `MIN_WEIGHT`, or not a
+        number, if their number is wrong, or if fewer than two rows have a positive weight.
     """
     if sample_weight is None:
         return None
@@ -100,9 +107,41 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
             f"`sample_weight` must be finite and not negative; row {row} (counted from 0) has "
             f"{weights[row]:g}."
         )
+    if weights.max() > MAX_WEIGHT:
+        row = int(np.argmax(weights))
+        raise ValueError(
+            f"`sample_weight` says how often a row was observed, at most {MAX_WEIGHT:g} times; row "
+            f"{row} (counted from 0) has {weights[row]:g}. If the weights are inverse variances, "
+            "give standard deviations as `noise_std` instead."
+        )
+    small = (weights > 0) & (weights < MIN_WEIGHT)
+    if small.any():
+        row = int(np.argmax(small))
+        raise ValueError(
+            f"`sample_weight` must be zero or at least {MIN_WEIGHT:g}; row {row} (counted from 0) "
+            f"has {weights[row]:g}. Multiply all weights by a constant."
+        )
     if (weights > 0).sum() < 2:
         raise ValueError(
             "`sample_weight` must be above zero for at least two rows; it is zero for "
             f"{int((weights == 0).sum())} of {n_rows} weights."
         )
     return weights
+
+
+def some_rows(rng: np.random.Generator, n: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Positions of up to 500 of n rows; with `weights`, completed copies of a row count as one."""
+    if weights is None:
+        return rng.permutation(n)[:500]
+    return np.argsort(rng.exponential(size=n) / weights, kind="stable")[:500]
+
+
+# Training inputs of longer tables are not kept with a model.
+MAX_KEPT = 5000
+
+
+def training(x_t: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Standardised training inputs (n_encoded, n), and how many times each counts, as last row."""
+    n = x_t.shape[1]
+    counts = np.ones(n) if weights is None else weights
+    return np.vstack([x_t, counts])[:, : n if n <= MAX_KEPT else 0]

@@ -10,6 +10,9 @@ import numpy as np
 # choice of units changes standardised values in the last bits only, and an iteration of accepted
 # and rejected steps would amplify these; on the grid it sees the same numbers.
 GRID = 2.0**-22
+# Ratio of the standard deviation to that of the middle half of the values from which the latter is
+# used; about 1 for normal and 2 for strongly skewed (log-normal) values.
+OUTLIERS = 3.0
 
 
 class Scaling(NamedTuple):
@@ -31,7 +34,7 @@ class Scaling(NamedTuple):
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Scaling:
         """The scaling of x (n, n_in) and y (n, n_out), whose rows count `weights` times."""
-        return cls(*_centre_and_scale(x, weights), *_centre_and_scale(y, weights))
+        return cls(*_centre_and_scale(x, weights), *_robust(y, weights))
 
     def training(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, n_in), (n, n_out) → (n_in, n), (n_out, n), standardised and on the grid."""
@@ -49,6 +52,30 @@ class Scaling(NamedTuple):
 
 def _on_grid(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.round(values / GRID) * GRID)
+
+
+def _robust(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """As `_centre_and_scale`, but by median and quartiles for a column with outliers.
+
+    A few values far from all others would otherwise set the scale on which the rest is learned.
+    """
+    centre, scale = _centre_and_scale(values, weights)
+    low, middle, high = _quantiles(values, weights, (0.25, 0.5, 0.75))
+    typical = (high - low) / 1.349  # the standard deviation of normal values
+    far = (typical > 0) & (scale > OUTLIERS * typical)
+    return np.where(far, middle, centre), np.where(far, typical, scale)
+
+
+def _quantiles(
+    values: np.ndarray, weights: np.ndarray | None, levels: tuple[float, ...]
+) -> list[np.ndarray]:
+    """Quantiles of each column, of rows that count `weights` times."""
+    order = np.argsort(values, axis=0, kind="stable")
+    share = np.ones(len(values)) if weights is None else weights
+    below = np.cumsum(share[order], axis=0) / share.sum()
+    ranked = np.take_along_axis(values, order, axis=0)
+    columns = np.arange(values.shape[1])
+    return [ranked[(below < level - 1e-12).sum(axis=0), columns] for level in levels]
 
 
 def _centre_and_scale(

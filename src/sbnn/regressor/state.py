@@ -10,6 +10,7 @@ import pandas as pd
 from sbnn._core.messages import Message
 from sbnn.methods.posterior import Posterior
 from sbnn.regressor.scaling import Scaling
+from sbnn.tables.encoder import ColumnEncoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +22,11 @@ class FittedState:
     posterior : Posterior
         For standardised inputs and targets.
     scaling : Scaling
+        Of the encoded inputs and of the targets.
+    encoder : ColumnEncoder
     one_dimensional : bool
         Whether y had the shape (n,), not (n, n_outputs).
-    inputs : ndarray, shape (n_features, m)
+    inputs : ndarray, shape (n_encoded, m)
         Some standardised training inputs, at which `compact` checks predictions.
     feature_names : list of str or None
     method_used : str
@@ -35,10 +38,15 @@ class FittedState:
     noise_reason : Message
     noise_trials : DataFrame
     feature_relevance, feature_relevance_std : ndarray, shape (n_features,)
+    input_relevance : DataFrame
+    training : ndarray, shape (n_encoded + 1, n)
+        Standardised training inputs, gaps filled, and how many times each counts; empty if there
+        are many.
     """
 
     posterior: Posterior
     scaling: Scaling
+    encoder: ColumnEncoder
     one_dimensional: bool
     inputs: np.ndarray
     feature_names: list[str] | None
@@ -51,3 +59,5 @@ class FittedState:
     noise_trials: pd.DataFrame
     feature_relevance: np.ndarray
     feature_relevance_std: np.ndarray
+    input_relevance: pd.DataFrame
+    training: np.ndarray

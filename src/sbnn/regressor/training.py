@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from sbnn.evidence.laplace.fit import Options, fit
+from sbnn.evidence.columns import relevant_columns
+from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.mixture import NoiseTrial, Trial, for_new_rows
 from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.options import Options
 from sbnn.likelihoods import CANDIDATES, NAMES, Likelihood
 from sbnn.methods.posterior import Posterior
 from sbnn.methods.registry import METHODS, SAMPLING
@@ -75,21 +77,65 @@ class Trained:
 
 def train(task: Task) -> Trained:
     """Fit by the task's method."""
+    if task.method == "last_layer":
+        from sbnn.regressor.last_layer import train_last_layer
+
+        posterior, noise = train_last_layer(task)
+        return Trained(posterior, posterior.layer.log_evidence, noise)
     return _sampled(task) if task.method in SAMPLING else _laplace(task)
+
+
+def quick_posterior(task: Task) -> Posterior:
+    """A posterior by the Laplace method: one family, the simplest noise, a quarter of the starts.
+
+    Parameters
+    ----------
+    task : Task
+
+    Returns
+    -------
+    Posterior
+    """
+    name, kind = next(iter(task.kinds.items()))
+    options = replace(task.options, n_starts=max(2, task.options.n_starts // 4))
+    simple = replace(
+        task, architectures=task.architectures[-1:], kinds={name: kind}, options=options
+    )
+    return _laplace(simple).posterior
+
+
+def known_noise_of(task: Task) -> np.ndarray | None:
+    """Known log σ of standardised targets in the engine's layout, (K, 1) or (K, n, 1), or None."""
+    noise = task.log_known()
+    if noise is None:
+        return None
+    return noise[:, None] if noise.ndim == 1 else np.ascontiguousarray(noise.T)[..., None]
+
+
+def columns_of(task: Task, likelihood: Likelihood) -> np.ndarray | None:
+    """The inputs that a sparse network starts with: None for all, fewer if there are many."""
+    x_t, y_t = task.scaling.training(task.rows.x, task.rows.y)
+    if len(x_t) <= task.options.max_columns or not task.options.sparse:
+        return None
+    model = NetworkModel(
+        x_t=x_t, y_t=y_t, sizes=(len(x_t), 1, len(y_t) * len(likelihood.outputs)),
+        activation=task.activation, likelihood=likelihood, noise=known_noise_of(task),
+        weights=task.rows.weights,
+    )  # fmt: skip
+    rng = np.random.default_rng([task.seed, 2])
+    return relevant_columns(model, rng, task.options.n_threads, task.options.watch)
 
 
 def _laplace(task: Task) -> Trained:
     x_t, y_t = task.scaling.training(task.rows.x, task.rows.y)
     names, kinds = list(task.kinds), list(task.kinds.values())
-    noise = task.log_known()
-    if noise is not None:
-        noise = noise[:, None] if noise.ndim == 1 else np.ascontiguousarray(noise.T)[..., None]
+    noise, columns = known_noise_of(task), columns_of(task, kinds[0])
     models = [
         [
             NetworkModel(
                 x_t=x_t, y_t=y_t, sizes=(len(x_t), *widths, len(y_t) * len(kinds[0].outputs)),
                 activation=task.activation, likelihood=kinds[0], noise=noise,
-                weights=task.rows.weights,
+                weights=task.rows.weights, columns=columns,
             )
             for widths in family
         ]
@@ -98,7 +144,12 @@ def _laplace(task: Task) -> Trained:
     # Even a single kind, unless constant, is best approached by the paths of a choice.
     simple = task.known is not None or type(kinds[0]) not in _FLEXIBLE
     choice = None if len(kinds) == 1 and simple else task.kinds
-    mixture = fit(models, np.random.default_rng(task.seed), task.options, choice)
+    if task.method == "layer_wise":
+        from sbnn.regressor.deep import train_layer_wise
+
+        mixture = train_layer_wise(task, columns)
+    else:
+        mixture = fit(models, np.random.default_rng(task.seed), task.options, choice)
     mixture = for_new_rows(mixture, task.rows.weights)
     some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
     weights = None if task.rows.weights is None else task.rows.weights[some]

@@ -1,0 +1,76 @@
+"""A running fit of `SparseBNNRegressor`: options of the engine, progress, time limit, stopping."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+from sbnn._core.watch import FitProgress, Watch
+from sbnn.evidence.laplace.options import Options
+from sbnn.methods.registry import SAMPLING
+from sbnn.regressor import options as checks
+
+
+class Running:
+    """Mixin of `SparseBNNRegressor`: what happens while `fit` runs."""
+
+    method: str
+    method_used_: str
+    n_starts: int
+    n_jobs: int | None
+    method_options: dict[str, Any] | None
+    time_limit: float | None
+    verbose: bool | Callable[[FitProgress], None]
+    _watch: Watch
+
+    def stop(self) -> None:
+        """End a running `fit` with the best result so far.
+
+        For another thread or a signal handler. `fit` finishes the current iteration, and at least
+        20 iterations of one start; without sampling only.
+        """
+        watch = getattr(self, "_watch", None)
+        if watch is not None:
+            watch.stop()
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the last `fit` ended by `time_limit` or `stop`; False for a loaded model."""
+        return getattr(self, "_ended_early", False)
+
+    def _begin(self) -> None:
+        """Check `time_limit` and `verbose`, and start the clock."""
+        limit, verbose = self.time_limit, self.verbose
+        if limit is not None:
+            if not isinstance(limit, Real) or isinstance(limit, bool) or not limit > 0:
+                raise ValueError(f"`time_limit` must be seconds above 0, or None; got {limit!r}.")
+            if self.method in SAMPLING:
+                raise ValueError(
+                    f"`time_limit` applies to methods without sampling, not to {self.method!r}; "
+                    "leave it out, or use method='laplace_nsbl'."
+                )
+        report = verbose if callable(verbose) else _print if verbose else None
+        self._watch = Watch(None if limit is None else float(limit), report)
+
+    def _end(self) -> None:
+        """Note how the fit ended."""
+        self._ended_early = self._watch.over
+
+    def _options(self) -> Options:
+        """Options of the Laplace engine; a sampling method uses it to choose the noise model."""
+        sampled = self.method_used_ in SAMPLING
+        return Options(
+            **{
+                "n_starts": self.n_starts,
+                "sparse": self.method_used_ != "laplace",
+                "n_threads": checks.n_threads(self.n_jobs),
+                "watch": self._watch,
+                **({} if sampled else self.method_options or {}),
+            }
+        )
+
+
+def _print(progress: FitProgress) -> None:
+    print(f"sbnn: {progress}", file=sys.stderr, flush=True)
