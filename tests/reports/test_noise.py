@@ -16,6 +16,7 @@ from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
 from sbnn.reports import fit_folder, noise, noise_figures, page, score_tables, validation, verdict
 from sbnn.reports.cautions import cautions
 from sbnn.reports.fit import Fit, Record, Source, fit
+from sbnn.tables.encoder import ColumnEncoder
 
 OPTIONS = {
     "hidden_layer_sizes": (3,),
@@ -32,6 +33,7 @@ class Model:
 
     noise_std = None
     method_used_ = "laplace_nsbl"
+    encoder_ = ColumnEncoder.of_numbers(np.zeros((1, 2)))
 
     def __init__(self, std, noise_used="varying", relevance=(0.9, 0.1)):
         self.std, self.noise_used_ = std, noise_used
@@ -152,7 +154,7 @@ def test_warnings_of_a_fit_include_those_about_fifths(monkeypatch):
     fitted = made_up(500, lambda a: 0.1 + 1.8 * a)
     record = replace(fitted.record, coverage_by_fifths=noise.coverage_by_fifths(fitted))
     model = fitted.model
-    model.optima_ = pd.DataFrame({"n_kept": [3]})
+    model.account_ = SimpleNamespace(most=3)
     model.noise_std_, model.messages_ = 1.0, []
     texts = cautions(replace(fitted, record=record))
     assert any("too narrow in the highest fifth of “a”" in text for text in texts)

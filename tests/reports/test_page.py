@@ -21,8 +21,21 @@ from sbnn._core import text as formats
 from sbnn._core.messages import SamplerStuck, SamplingFinished, SamplingSlow, SearchEnded
 from sbnn.likelihoods import Gaussian
 from sbnn.methods.draws_posterior import DrawsPosterior
-from sbnn.reports import figures, fit_folder, network_graph, page, score_tables, validation, verdict
+from sbnn.problems.network import Network
+from sbnn.regressor.account.counts import Account, Single
+from sbnn.regressor.account.relevance import unknown_relevance
+from sbnn.reports import (
+    account,
+    figures,
+    fit_folder,
+    network_graph,
+    page,
+    score_tables,
+    validation,
+    verdict,
+)
 from sbnn.reports import fit as fits
+from sbnn.reports.account import about_inputs, about_weights, order_of_inputs, relevance_table
 from sbnn.reports.cautions import cautions
 from sbnn.reports.fit import Run, dumps, fit, judged
 from sbnn.reports.page import GLOSSARY
@@ -78,11 +91,24 @@ class Outline(HTMLParser):
 
 
 # ---------------------------------------------------------------------------- without a browser
+def test_verification_without_a_pareto_shape_is_shown(several):
+    """The shape is −inf if nothing was left to sample; a file holds null for it."""
+    names = ("laplace", "exact", "error", "gap", "forward", "backward", "seconds")
+    row = {"optimum": 0, "n_kept": 0, "verified": True, "weight": 1.0} | dict.fromkeys(names, 1.25)
+    shown = [
+        page.render(replace(several, record=replace(several.record, verification=[row | shape])))
+        for shape in ({"k_hat": -np.inf}, {"k_hat": None}, {"k_hat": 0.3})
+    ]
+    assert shown[0] == shown[1] != shown[2]
+    assert "<td>1.25</td><td>–</td><td>1.25</td>" in shown[0]
+
+
 def test_column_names_are_escaped(report):
     text = report.read_text(encoding="utf-8")
     outline = Outline(text)
-    assert len(outline.all("script")) == 1  # our own
+    assert [s.get("type") for s in outline.all("script")] == ["application/json", None]  # our own
     assert "alert(1)" not in text[text.index("<script>") :]
+    assert "\\u003cscript\\u003ealert(1)" in text  # in the data of our script, not as markup
     assert EVIL not in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5
     assert not [a for tag, a in outline.tags if tag == "b" and a.get("class") == "evil"]
@@ -98,7 +124,7 @@ def test_page_loads_nothing_from_the_network_and_images_have_alt_text(report):
     assert all(a.startswith(("data:", "#")) for a in addresses)
     assert not re.search(r"url\(|@import|https?://", text)
     images = outline.all("img")
-    assert len(images) >= 7
+    assert len(images) >= 3
     assert all(len(image["alt"]) > 30 for image in images)
     assert outline.all("html")[0]["lang"] == "en"
     ids = [a["id"] for _, a in outline.tags if "id" in a]
@@ -112,15 +138,15 @@ def test_verdict_covers_accuracy_calibration_pruning_and_inputs(several):
     assert "explains nearly all of “y” in rows it did not see" in words
     assert "95 % intervals for “y” cover" in words
     assert f"“{EVIL}”" in words
-    shares = several.model.feature_relevance_
-    order = np.argsort(-shares)
-    idle = [f"“{several.features[j]}”" for j in order if shares[j] < verdict.UNUSED]
-    assert {"“$x^{”", "“speed”"} >= set(idle)
-    assert ("Almost no influence: " + ", ".join(idle) in words) == bool(idle)
-    # Every input is in one of the classes, in the order of their shares.
-    places = [words.index(f"“{several.features[j]}”", words.index("depends")) for j in order]
-    assert places == sorted(places)
-    assert re.search(r"keeps \d+ of its 14 parameters; \d+ were pruned", words)
+    found = several.model.account_
+    table = several.model.input_relevance_
+    loss, error = table.loc[EVIL, "loss"], table.loc[EVIL, "error"]
+    assert f"depends on “{EVIL}” ({formats.with_error(loss, error)})" in words
+    idle = [f"“{name}”" for name in several.features if name not in found.inputs]
+    assert (f"Not used: {', '.join(idle)}." in words) == bool(idle)
+    assert f"keep {found.n_kept} of {found.n_parameters} parameters" in words.replace(
+        "keeps", "keep"
+    ).replace("of its", "of")
     assert "Not verified by sampling" in words
     own = verdict.own_uncertainty(several)
     assert f"own uncertainty, {formats.number(float(own[0]), 2)} for a typical row" in words
@@ -163,26 +189,76 @@ def test_verdict_flags_narrow_intervals_bad_predictions_and_awkward_tables(sever
     assert "exact duplicates" in texts
 
 
-def test_verdict_describes_constant_and_unpruned_networks(several):
-    table = several.model.optima_
-    total = several.model.network_.n_parameters
+def test_verdict_describes_the_networks_that_predict():
+    def sentence(method="laplace_nsbl", sampled=False, relevance=0.5, inputs=("a",), **account):
+        counts = {"n_optima": 1, "n_kept": 8, "n_parameters": 37, "fewest": 8, "most": 8}
+        counts |= {"single": None, "inputs": inputs, **account}
+        model = SimpleNamespace(
+            account_=Account(**counts),
+            network_=Network((10, 3, 1)),
+            relevance_=np.full(37, relevance),
+            method_used_=method,
+            posterior_=SimpleNamespace(sampled=sampled),
+            optima_=pd.DataFrame({"hidden_layer_sizes": [(3,), (4, 2)]}),
+        )
+        return about_weights(SimpleNamespace(model=model))
 
-    def sentence(kept, gone):
-        summary = several.model.summary().assign(pruned=np.arange(total) < gone)
-        model = copy.copy(several.model)
-        model.optima_ = table.iloc[:1].loc[[0] * len(kept)].assign(n_kept=kept)
-        model.summary = lambda: summary
-        return verdict._sparsity(replace(several, model=model)).text
+    start = "The 10-3-1 network keeps "
+    end = "29 were pruned: the data do not support them."
+    assert sentence() == ("plain", f"{start}8 of its 37 parameters; {end}")
+    assert sentence(n_kept=37)[1].endswith("37 of its 37 parameters; none was pruned.")
+    assert sentence(n_kept=36)[1].endswith("1 was pruned: the data do not support it.")
+    assert sentence(inputs=())[0] == "bad"
+    assert "is a constant" in sentence(inputs=())[1]
+    assert sentence("laplace", n_kept=37)[1] == (
+        f"{start}all 37 parameters: this method does not prune."
+    )
+    assert sentence(sampled=True)[1].startswith("The data support 8 of the 37 parameters")
+    several = {"n_optima": 2, "n_kept": 30, "n_parameters": 98, "most": 22}
+    text = sentence(**several)[1]
+    assert "averages 2 networks, which together keep 30 of 98 parameters, 8 to 22 each" in text
+    assert "One of them" not in text
+    one = sentence(**several, single=Single(1, 22, 0.004, 0.01))[1]
+    assert "One of them, a 10-4-2-1 network with 22 parameters, predicts left-out rows" in one
 
-    assert (
-        sentence([0, 0], total)
-        == f"All {total} parameters were pruned: the prediction is a constant."
+
+def test_bars_of_the_inputs_show_losses_with_errors(several):
+    table = relevance_table(several)
+    assert table["losses"]
+    rows = {row["name"]: row for row in table["rows"]}
+    assert next(iter(rows)) == EVIL
+    first = rows[EVIL]
+    assert float(first["low"]) < float(first["percent"]) < float(first["high"]) == 100.0
+    unused = set(several.features) - set(several.model.account_.inputs)
+    assert all(rows[name]["text"] == "not used" for name in unused)
+    shares = copy.copy(several.model)
+    shares.input_relevance_ = unknown_relevance(several.features)
+    other = relevance_table(replace(several, model=shares))
+    assert not other["losses"]
+    assert other["rows"][0]["text"].endswith("%")
+    assert "depends on “" in about_inputs(replace(several, model=shares))
+
+
+def test_collinear_inputs_count_as_one_in_the_verdict(several):
+    model = copy.copy(several.model)
+    group = f"{EVIL}, speed"
+    model.input_relevance_ = several.model.input_relevance_.assign(
+        loss=[0.5, 0.001, 0.5], error=[0.1, 0.002, 0.1], group=[group, "", group]
     )
-    assert f"keeps none of its {total} parameters; {total} were pruned" in sentence([0, 3], total)
-    assert "averages 2 optima" in sentence([0, 3], total)  # one of which is not constant
-    assert sentence([total], 0).endswith(
-        f"keeps {total} of its {total} parameters; none was pruned."
-    )
+    text = about_inputs(replace(several, model=model))
+    assert f"“{EVIL}” or “speed” (0.5 ± 0.1)" in text.replace("0.50 ± 0.10", "0.5 ± 0.1")
+    assert "say much the same and count as one" in text
+    assert order_of_inputs(model).tolist()[-1] == 1
+
+
+def test_record_verdict_and_compact_model_give_the_same_counts(several):
+    model, record = several.model, several.record
+    kept, total = model.n_parameters_kept_, model.n_parameters_
+    assert (record.n_parameters_kept, record.n_parameters) == (kept, total)
+    assert (record.account["n_kept"], record.account["n_parameters"]) == (kept, total)
+    assert model.optima_["n_kept"].sum() == kept == model.compact().n_parameters_
+    assert len([p for p in score_tables.parameter_table(several) if p["kept"] == "kept"]) == kept
+    assert record.input_relevance[EVIL]["loss"] == model.input_relevance_.loc[EVIL, "loss"]
 
 
 def test_verdict_flags_predictions_worse_than_the_mean(several):
@@ -232,7 +308,7 @@ def test_verdict_and_warnings_are_part_of_the_record_and_of_the_page(several):
     text = page.render(replace(several, record=record))
     assert '<li class="good">All is well.</li>' in text
     assert "Or is it?" in text
-    assert several.record.verdict[0].text.split()[0] not in text[: text.index("Predictions</h2>")]
+    assert several.record.verdict[0].text.split()[0] not in text[: text.index('<h2 id="whatif">')]
 
 
 def test_fit_folder_round_trips(several, tmp_path):
@@ -366,7 +442,7 @@ def test_options_in_warnings_do_not_wrap_and_other_text_is_escaped():
     ],
 )
 def test_relevance_shares_show_their_uncertainty(value, error, text):
-    assert score_tables._share(value, error) == text
+    assert account._share(value, error) == text
 
 
 def test_one_input_is_shown_as_a_curve(tmp_path):
@@ -462,14 +538,17 @@ document.title = shown + "|" + getComputedStyle(tip).display;
 SORT = """
 const rows = () => Array.from(document.querySelectorAll("#table tbody tr")).filter(r => !r.hidden);
 const column = k => rows().map(r => Number(r.cells[k].dataset.sort));
-const head = document.querySelectorAll("#table th")[5];
+const show = document.getElementById("show"), head = document.querySelectorAll("#table th")[5];
+document.querySelector("#expert + details").open = true;
+show.value = "";
+show.dispatchEvent(new Event("change"));
 head.querySelector("button").click();
 const up = column(5), arrow = head.getAttribute("aria-sort");
 head.querySelector("button").click();
 const down = column(5);
 document.querySelectorAll("#table th")[0].querySelector("button").click();
 const names = column(0);
-const show = document.getElementById("show"), find = document.getElementById("find");
+const find = document.getElementById("find");
 show.value = "kept";
 show.dispatchEvent(new Event("change"));
 const kept = rows().length;
@@ -502,13 +581,15 @@ document.title = worst.toFixed(2) + " " + where + " " + page;
 HINTS = """
 const on = () => document.querySelectorAll(".hint.on").length;
 const wide = on();
+document.querySelector("#expert + details").open = true;
 for (const box of document.querySelectorAll(".scroll")) box.style.width = "120px";
 window.dispatchEvent(new Event("resize"));
 // pictures shrink with their box, tables and the graph do not
 const narrow = on(), boxes = document.querySelectorAll(".scroll > table, .scroll > svg").length;
 const cells = Array.from(document.querySelectorAll("td")).filter(c => c.textContent.includes("%"));
-const lines = cells.map(c => c.getClientRects().length && c.clientHeight);
-document.title = JSON.stringify({wide, narrow, boxes, heights: Array.from(new Set(lines)).length});
+const lines = cells.map(c => { const range = document.createRange(); range.selectNodeContents(c);
+  return new Set(Array.from(range.getClientRects()).map(r => Math.round(r.top))).size; });
+document.title = JSON.stringify({wide, narrow, boxes, lines: Math.max(...lines)});
 """
 
 
@@ -528,7 +609,7 @@ def test_console_is_empty_and_table_content_is_not_executed(chromium, report):
     seen = browser.visit(report)
     assert seen.console == []
     assert "parameters" in seen.dom
-    assert "14 of 14 parameters" in seen.dom
+    assert " of 14 parameters" in seen.dom
     assert seen.title == "y, </title><b>z: a sparse Bayesian neural network"
 
 
@@ -550,18 +631,20 @@ def test_table_sorts_and_filters(chromium, report, several):
     assert found["down"] == sorted(found["down"], reverse=True)
     assert found["up"] != found["down"]
     assert found["arrow"] == "ascending"
-    assert found["names"] == list(range(14))
-    assert found["kept"] == int((~several.model.summary()["pruned"]).sum())
-    assert found["found"] == [True, True]
-    assert found["count"] == "2 of 14 parameters"
+    rows = score_tables.parameter_table(several)
+    assert found["names"] == list(range(len(rows)))
+    assert found["kept"] == several.model.n_parameters_kept_
+    named = sum("speed" in row["path"] for row in rows)
+    assert found["found"] == [True] * named
+    assert found["count"] == f"{named} of {len(rows)} parameters"
 
 
 def test_scroll_hint_appears_only_above_wide_content(chromium, report):
     seen = browser.visit(report, HINTS)
     assert seen.console == []
     found = json.loads(seen.title)
-    assert found["wide"] < found["narrow"] == found["boxes"] == 5
-    assert found["heights"] == 1  # no cell separates a number from its unit
+    assert found["wide"] < found["narrow"] == found["boxes"] == 7
+    assert found["lines"] == 1  # no cell separates a number from its unit
 
 
 @pytest.mark.parametrize("width", [400, 1400])

@@ -178,6 +178,21 @@ def test_weights_count_rows_in_the_scores_as_repetitions_do():
         np.testing.assert_allclose(values, repeated.scores()[name])
 
 
+def test_coverage_counts_rows_by_their_weights():
+    low, high = np.zeros((4, 1)), np.ones((4, 1))
+    y = np.array([[0.5], [0.5], [2.0], [0.5]])
+    arrays = dict.fromkeys(("mean", "std", "pit", "log_density", "crps"), low)
+    make = lambda weights: validation.HeldOut(
+        "", np.arange(4), y, lower=low, upper=high, noise_std=low, function_std=low,
+        weights=weights, **arrays,
+    )  # fmt: skip
+    assert make(None).coverage(0) == (0.75, 4)
+    assert make(np.full(4, 7.0)).coverage(0) == (0.75, 4)
+    share, n = make(np.array([1.0, 1.0, 2.0, 0.0])).coverage(0)
+    assert (share, n) == (0.5, 3)  # 4²/6 = 2.7
+    assert make(None).coverage(0, np.array([2, 3])) == (0.5, 2)
+
+
 def test_standard_errors_match_their_definition_without_weights():
     rng = np.random.default_rng(4)
     held = validation.HeldOut("", np.arange(9), *(rng.normal(size=(9, 1)) for _ in range(10)))

@@ -9,17 +9,20 @@ import numpy as np
 
 from sbnn._core.messages import for_command_line
 from sbnn._core.text import number
+from sbnn.reports.columns import numeric_inputs
 from sbnn.reports.noise import about_fifths, is_noise_known
 from sbnn.tables.column_checks import (
+    about_constant_columns,
+    about_duplicate_rows,
+    about_few_rows,
     about_repeated_columns,
     about_row_numbers,
     about_similar_columns,
+    about_two_values,
 )
 
 if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
-
-FEW_ROWS = 30
 
 
 def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
@@ -51,25 +54,16 @@ def cautions(fitted: Fit, warned: Sequence[str] = ()) -> list[str]:
 
 def _table(fitted: Fit) -> list[str]:
     out, data, n = [], fitted.data, len(fitted.data)
-    constant = [name for name in fitted.features if np.ptp(data[name].to_numpy()) == 0]
-    if constant:
-        out.append(f"The same value in every row: {', '.join(f'“{c}”' for c in constant[:8])}.")
-    out += about_repeated_columns(fitted.x)
-    out += about_similar_columns(fitted.x)
-    out += about_row_numbers(fitted.x)
-    if n < FEW_ROWS:
-        out.append(
-            f"Only {n} rows: predictions and scores are rough, and intervals from this little data "
-            "are more often too narrow than too wide."
-        )
-    kept = int(fitted.model.optima_["n_kept"].iloc[0])
-    if kept >= n * len(fitted.targets):
-        out.append(f"{kept} parameters were kept for {n} rows; the fit may follow the noise.")
-    repeated = int(data.duplicated().sum())
-    if repeated:
-        out.append(
-            f"{repeated} rows are exact duplicates; scores on unseen rows may look too good."
-        )
+    out += about_constant_columns(data[fitted.features])
+    numbers = numeric_inputs(fitted)
+    out += about_repeated_columns(numbers)
+    out += about_similar_columns(numbers)
+    out += about_row_numbers(numbers)
+    out += about_few_rows(n)
+    most = fitted.model.account_.most
+    if most >= n * len(fitted.targets):
+        out.append(f"A network keeps {most} parameters for {n} rows; it may follow the noise.")
+    out += about_duplicate_rows(int(data.duplicated().sum()))
     return out
 
 
@@ -78,11 +72,7 @@ def _targets(fitted: Fit) -> list[str]:
     noise = np.atleast_1d(fitted.model.noise_std_)
     residual = np.sqrt(((held.y - held.mean) ** 2).mean(axis=0))
     for k, name in enumerate(fitted.targets):
-        if len(np.unique(fitted.y[:, k])) == 2:
-            out.append(
-                f"“{name}” has only two values and looks like a class label. sbnn does regression: "
-                "do not read its predictions as probabilities or its intervals as error bars."
-            )
+        out += about_two_values(name, fitted.y[:, k])
         if noise[k] > 1.5 * residual[k] > 0:
             out.append(
                 f"The noise of “{name}” ({noise_text(fitted, float(noise[k]))}) is far above "

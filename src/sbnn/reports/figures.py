@@ -1,4 +1,4 @@
-"""Figures of a fit's report: predictions, partial dependence, calibration, pairs, evidence."""
+"""Figures of a fit's report: the curve of one input, calibration, pairs, evidence."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pandas as pd
 from scipy.stats import binom
 
 from sbnn.methods.registry import colour_of
+from sbnn.reports.columns import numbers_of
 from sbnn.reports.fit import Fit
 from sbnn.reports.plots import BEFORE, DATA, TRUTH, _figure, plot_pairs
 
-N_INPUTS_SHOWN = 9
 N_PAIRS = 5
 # Ends of the central 95 % of a distribution.
 BAND = (0.025, 0.975)
@@ -53,20 +53,17 @@ def embed(figure: Any, title: str, caption: str, dpi: int = 110) -> Shown:
 
 def label(ax: Any, **texts: str) -> None:
     """Show labels literally: a $ in a column name does not start a formula."""
-    for axis, text in texts.items():
-        getattr(ax, f"set_{axis}")(short(text), parse_math=False)
-
-
-def _by_output(values: np.ndarray) -> np.ndarray:
-    """Draws as (m, n_outputs, n_draws)."""
-    return values[:, None, :] if values.ndim == 2 else values
+    for place, text in texts.items():
+        getattr(ax, f"set_{place}")(short(text), parse_math=False)
 
 
 # ---------------------------------------------------------------------------------- predictions
 def curves(fitted: Fit) -> list[Shown]:
     """One input: the function and new observations, slightly beyond the range of the data."""
     name = fitted.features[0]
-    x = fitted.x[name].to_numpy()
+    x = numbers_of(fitted.x[name])
+    y = fitted.y[~np.isnan(x)]
+    x = x[~np.isnan(x)]
     pad = 0.15 * (np.ptp(x) or 1.0)
     grid = np.linspace(x.min() - pad, x.max() + pad, 300)
     frame = pd.DataFrame({name: grid})
@@ -84,7 +81,7 @@ def curves(fitted: Fit) -> list[Shown]:
         ax.fill_between(grid, *band[..., k], color=tone, alpha=0.38, lw=0,
                         label="95 % band of the function")  # fmt: skip
         ax.plot(grid, mean[:, k], color=tone, lw=1.9, label="mean")
-        ax.plot(x, fitted.y[:, k], "o", color=DATA, ms=3.5, mfc="none", label="data")
+        ax.plot(x, y[:, k], "o", color=DATA, ms=3.5, mfc="none", label="data")
         for edge in (x.min(), x.max()):
             ax.axvline(edge, color=BEFORE, lw=0.8, ls=":")
         label(ax, xlabel=name, ylabel=target)
@@ -95,79 +92,6 @@ def curves(fitted: Fit) -> list[Shown]:
             "lines: limits of the data."
         )
         out.append(embed(figure, f"{target} as a function of {name}", text))
-    return out
-
-
-def partial_dependence(fitted: Fit, n_rows: int = 60, n_grid: int = 25) -> list[Shown]:
-    """Several inputs: the mean prediction when one input is set and the others are unchanged."""
-    order = np.argsort(-fitted.model.feature_relevance_, kind="stable")[:N_INPUTS_SHOWN]
-    rng = np.random.default_rng(0)
-    rows = rng.permutation(len(fitted.x))[:n_rows]
-    base = fitted.x.iloc[rows]
-    grids, bands = [], []
-    for j in order:
-        name = fitted.features[j]
-        low, high = np.quantile(fitted.x[name], [0.01, 0.99])
-        grid = np.linspace(low, high, n_grid)
-        frame = pd.concat([base.assign(**{name: value}) for value in grid], ignore_index=True)
-        draws = _by_output(fitted.model.sample_y(frame, 150, random_state=0, noise=False))
-        means = draws.reshape(n_grid, len(base), *draws.shape[1:]).mean(axis=1)
-        grids.append(grid)
-        bands.append(means)  # (n_grid, n_outputs, n_draws)
-    out = []
-    for k, target in enumerate(fitted.targets):
-        n_columns = 2 if len(order) == 4 else min(3, len(order))
-        n_lines = -(-len(order) // n_columns)
-        figure = _figure(figsize=(3.3 * n_columns + 0.6, 2.6 * n_lines))
-        axes = figure.subplots(n_lines, n_columns, squeeze=False, sharey=True)
-        for ax in axes.flat[len(order) :]:
-            ax.set_axis_off()
-        for ax, j, grid, means in zip(axes.flat, order, grids, bands):
-            low, high = np.quantile(means[:, k], [0.025, 0.975], axis=1)
-            ax.fill_between(grid, low, high, color=colour(fitted), alpha=0.3, lw=0)
-            ax.plot(grid, means[:, k].mean(axis=1), color=colour(fitted), lw=1.8)
-            values = fitted.x.iloc[:, j].to_numpy()
-            marks = np.quantile(values, np.linspace(0, 1, 21))
-            ax.plot(marks, np.zeros(21), "|", color=DATA, ms=7, transform=ax.get_xaxis_transform())
-            ax.locator_params(axis="x", nbins=4)  # room for numbers as long as 120000
-            label(ax, xlabel=fitted.features[j])
-        for ax in axes[:, 0]:
-            label(ax, ylabel=target)
-        text = (
-            "The prediction, averaged over the rows of the table, when one input is set to a value "
-            "and the others are unchanged; 95 % band of the average, without noise. Ticks: "
-            "quantiles of the data."
-        )
-        if len(fitted.features) > len(order):
-            text += f" The {len(order)} most relevant of {len(fitted.features)} inputs."
-        out.append(embed(figure, f"{target} against each input", text))
-    return out
-
-
-def observed(fitted: Fit) -> list[Shown]:
-    """Predicted against observed, for unseen rows."""
-    held, out = fitted.held_out, []
-    rows = np.random.default_rng(0).permutation(len(held.rows))[:600]
-    for k, target in enumerate(fitted.targets):
-        figure = _figure(figsize=(5.6, 4.6))
-        ax = figure.add_subplot()
-        y, mean = held.y[rows, k], held.mean[rows, k]
-        low, high = held.lower[rows, k], held.upper[rows, k]
-        error = np.maximum(np.stack([mean - low, high - mean]), 0)
-        ax.errorbar(y, mean, yerr=error, fmt="none", ecolor=colour(fitted), alpha=0.5, lw=1)
-        missed = (y < low) | (y > high)
-        ax.plot(y[~missed], mean[~missed], "o", color=colour(fitted), ms=3.5, label="inside")
-        ax.plot(y[missed], mean[missed], "x", color="#D55E00", ms=6, mew=1.6, label="outside")
-        ends = [min(y.min(), mean.min()), max(y.max(), mean.max())]
-        ax.plot(ends, ends, color=TRUTH, lw=1, ls="--")
-        ax.set(xlabel="observed", ylabel="predicted")
-        ax.margins(y=0.08)
-        ax.legend(title="95 % interval", frameon=False, fontsize=9, loc="upper left")
-        text = (
-            "Mean and 95 % interval of unseen rows against the observed values. "
-            f"{missed.sum()} of {len(rows)} lie outside their interval."
-        )
-        out.append(embed(figure, f"{target}: predicted against observed", text))
     return out
 
 

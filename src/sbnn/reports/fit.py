@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -22,16 +23,21 @@ from sbnn._core.text import duration
 from sbnn.methods.registry import SAMPLING
 from sbnn.methods.result import Result
 from sbnn.regressor.estimator import SparseBNNRegressor
+from sbnn.reports.account import described
+from sbnn.reports.baselines import baseline_scores
 from sbnn.reports.cautions import cautions
+from sbnn.reports.columns import describe
 from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers
-from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out
+from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out, n_refits
 from sbnn.reports.verdict import Sentence, verdict
+from sbnn.tables.column_types import ColumnType
 
 # Columns of the tables of a run that are log evidences, up to a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
-FORMAT = 7
+FORMAT = 8
 Step = Callable[[str], None]
 Folds = Callable[[int, int], None]
+Watched = Callable[[SparseBNNRegressor], contextlib.AbstractContextManager]
 Rows = list[dict[str, Any]]
 
 
@@ -73,6 +79,7 @@ class Record:
     options: dict[str, Any]
     validation: str
     scores: dict[str, dict[str, float]]  # by target
+    baselines: Rows = field(default_factory=list)  # scores of simple models on unseen rows
     method: str = ""
     method_reason: str = ""
     seconds: float = 0.0
@@ -84,11 +91,15 @@ class Record:
     noise_gain: float | None = None  # log evidence above constant Gaussian noise, if compared
     noise_columns: list[str] = field(default_factory=list)  # one per target, or none
     weight_column: str | None = None
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the inputs, by name
     coverage_by_fifths: Rows = field(default_factory=list)
     outliers: Rows = field(default_factory=list)
+    verification: Rows = field(default_factory=list)  # one per optimum, if it was asked for
     feature_relevance: dict[str, float] = field(default_factory=dict)
-    n_parameters: float = np.nan
-    n_parameters_kept: float = np.nan
+    input_relevance: dict[str, dict[str, Any]] = field(default_factory=dict)  # by column
+    n_parameters: int = 0
+    n_parameters_kept: int = 0
+    account: dict[str, Any] = field(default_factory=dict)  # of the predictor, see `described`
     verdict: list[Sentence] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     run: Run | None = None
@@ -163,13 +174,17 @@ def fit(
     on_stage: Callable[[Any], None] | None = None,
     noise_columns: Sequence[str] = (),
     weight_column: str | None = None,
+    types: dict[str, ColumnType] | None = None,
+    verify: bool = False,
+    time_limit: float | None = None,
+    watched: Watched = contextlib.nullcontext,
 ) -> Fit:
     """Fit a model to a table and score it on unseen rows.
 
     Parameters
     ----------
     data : DataFrame
-        Features, targets, standard errors and weights, numbers only.
+        Features, targets, standard errors and weights; features may also be text or dates.
     features, targets : sequence of str
         Names of columns.
     options : dict
@@ -184,6 +199,15 @@ def fit(
         Columns of known standard errors, one per target, or none.
     weight_column : str, optional
         Column that says how many times each row counts.
+    types : dict of ColumnType, optional
+        Types of the features in the file.
+    verify : bool
+        Compute the exact evidence of every optimum.
+    time_limit : float, optional
+        Seconds, half for the fit and half for the fits without the unseen rows; they end with
+        their best results so far.
+    watched : function of the model, optional
+        A context in which the model is fitted.
 
     Returns
     -------
@@ -193,35 +217,61 @@ def fit(
     x = data[list(features)]
     y = data[list(targets)].to_numpy()
     known = per_row(data, noise_columns, weight_column)
+    is_known = known.noise_std is not None or options.get("noise_std") is not None
     model = SparseBNNRegressor(**options)
     if on_stage is not None and options["method"] in SAMPLING:
         model.set_params(method_options={"progress": on_stage})
+    model.set_params(time_limit=None if time_limit is None else time_limit / 2)
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(x, y[:, 0] if len(targets) == 1 else y, **known.to_fit())
-        model.set_params(method_options=None)
+        with watched(model):
+            model.fit(x, y[:, 0] if len(targets) == 1 else y, **known.to_fit())
+        model.set_params(method_options=None, verbose=False, time_limit=None)
     seconds = time.perf_counter() - started
+    early = model.ended_early
+    # Whoever stopped the fit does not want to wait longer for its scores.
+    rest = seconds if early and time_limit is None else time_limit and time_limit / 2
     step(f"fitted by {model.method_used_} in {duration(seconds)}")
+    verification = _verification(model, step) if verify else []
+    begun = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught_again:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)  # from refits; visible in the scores
-        make = lambda: SparseBNNRegressor(**options)
+        share = rest and rest / n_refits(len(y))
+        make = lambda: SparseBNNRegressor(**options, time_limit=share)
         scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold, known)
-    unseen = time.perf_counter() - started - seconds
+        step("scoring simple models")
+        simple = baseline_scores(x, y, options["random_state"] or 0, known)
+    unseen = time.perf_counter() - begun
     record = _record(model, list(features), list(targets), scored)
     record = replace(
         record,
         data=_source(source, len(data)),
-        options=_plain(options),
+        baselines=_plain(simple),
+        # What was used: with known errors there is no choice.
+        options=_plain({**options, "noise": model.noise_used_} if is_known else options),
         seconds=seconds,
         seconds_unseen=unseen,
         noise_columns=list(noise_columns),
         weight_column=weight_column,
+        columns=describe(model, list(features), types),
+        verification=verification,
         command=command,
     )
     fitted = Fit(model, record.features, record.targets, data, scored, record)
-    return judged(fitted, for_users([*caught, *caught_again]))
+    stopped = f"The fit was stopped after {duration(seconds)}: this is the best result until then."
+    return judged(fitted, [*([stopped] if early else []), *for_users([*caught, *caught_again])])
+
+
+def _verification(model: SparseBNNRegressor, step: Step) -> Rows:
+    """The exact evidences of the optima as plain rows."""
+    step("verifying the optima by sampling")
+    table = model.verify(
+        key=model.random_state or 0,
+        on_optimum=lambda done, total: step(f"verified optimum {done} of {total}"),
+    )
+    return [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
 
 
 def judged(fitted: Fit, warned: Sequence[str] = ()) -> Fit:
@@ -264,8 +314,10 @@ def _record(
         noise_reason=str(model.noise_reason_.for_command_line()),
         noise_gain=gain_over_constant(model),
         feature_relevance=dict(zip(features, model.feature_relevance_.tolist())),
+        input_relevance=dict(zip(features, _plain(model.input_relevance_.to_dict("records")))),
         n_parameters=model.n_parameters_,
         n_parameters_kept=model.n_parameters_kept_,
+        account=_plain(described(model, targets)),
         run=_run(model),
         created=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from sbnn._core.digests import check_mapping, file_digest, seal_mapping
 from sbnn._core.json_types import check_fields
 from sbnn.io import load as load_model
 from sbnn.regressor.estimator import SparseBNNRegressor
+from sbnn.reports.columns import numbers_of
 from sbnn.reports.fit import FORMAT, Fit, Record, dumps, per_row
 from sbnn.reports.output_paths import DATA, FIT, HELD_OUT, MODEL
 from sbnn.reports.predictions import outside_range
 from sbnn.reports.validation import HeldOut
+from sbnn.tables import dates
 from sbnn.tables.header import TableError
 from sbnn.tables.reader import near
 
@@ -156,6 +159,9 @@ def _check_record(found: dict[str, Any]) -> None:
     features, targets = found["features"], found["targets"]
     if not features or not targets or set(found["scores"]) != set(targets):
         raise ValueError("its inputs, targets and scores do not match")
+    known = {name for name, column in found["columns"].items() if {"kind", "format"} <= set(column)}
+    if known != set(features):
+        raise ValueError("its inputs and columns do not match")
     Record.from_json(found)
 
 
@@ -195,7 +201,7 @@ def read_model(folder: Path) -> SparseBNNRegressor:
     return model
 
 
-def extrapolations(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, np.ndarray]:
+def extrapolations(folder: Path, frame: pd.DataFrame, record: Record) -> dict[str, np.ndarray]:
     """Rows of each input outside its range in the fit.
 
     Parameters
@@ -203,29 +209,59 @@ def extrapolations(folder: Path, frame: pd.DataFrame, n_rows: int) -> dict[str, 
     folder : Path
     frame : DataFrame
         New rows of the inputs.
-    n_rows : int
-        Rows of the fit.
+    record : Record
+        Of the fit.
 
     Returns
     -------
     dict of ndarray of bool
-        By input; empty if the folder has no training table.
+        By input that holds numbers or dates; empty if the folder has no training table.
     """
     if not (folder / DATA).is_file():
         return {}
     _check_digest(folder, DATA)
-    seen = pd.read_csv(folder / DATA, index_col=0).iloc[:, : frame.shape[1]]
-    if len(seen) != n_rows:
-        raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {n_rows} rows.")
-    seen.columns = frame.columns  # an input may have the same name as the column of line numbers
-    return outside_range(seen, frame)
+    seen = _read_table(folder / DATA)
+    if len(seen) != record.data.rows:
+        raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {record.data.rows} rows.")
+    # By position: an input may have the same name as the column of line numbers.
+    seen = _typed(seen.iloc[:, : frame.shape[1]], record.columns, record.features)
+    numeric = [name for name in frame if not isinstance(seen[name].dtype, pd.CategoricalDtype)]
+    numbers = lambda table: pd.DataFrame({name: numbers_of(table[name]) for name in numeric})
+    return outside_range(numbers(seen), numbers(frame))
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    """The training table as text: a category may be called NA."""
+    text = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return text.set_index(text.columns[0]).set_axis(text.iloc[:, 0].astype(int), axis=0)
+
+
+def _typed(
+    text: pd.DataFrame, columns: dict[str, dict[str, Any]], names: Sequence[str]
+) -> pd.DataFrame:
+    """The columns of the training table by their types."""
+    if len(names) != text.shape[1]:
+        raise ValueError(f"{text.shape[1]} columns instead of {len(names)}")
+    out: dict[str, Any] = {}
+    for k, name in enumerate(names):
+        cells, kind = text.iloc[:, k], columns.get(name, {}).get("kind", "number")
+        if kind == "category":
+            out[name] = pd.Categorical(cells.where(cells != "", None))
+        elif kind == "date":
+            out[name] = dates.parse(cells.tolist(), dates.ISO)
+        elif kind == "time":
+            out[name] = dates.times_of(dates.parse_times(cells.tolist()))
+        else:
+            # NumPy calls float() on each: correctly rounded.
+            out[name] = cells.where(cells != "", "nan").to_numpy(dtype=object).astype(float)
+    return pd.DataFrame(out, index=text.index.rename("line"))
 
 
 def _tables(folder: Path, record: Record) -> tuple[pd.DataFrame, HeldOut]:
     exact: dict[str, Any] = {"float_precision": "round_trip"}
-    data = pd.read_csv(folder / DATA, index_col=0, **exact)
     others = dict.fromkeys([*record.noise_columns, *filter(None, [record.weight_column])])
-    data.columns = pd.Index([*record.features, *record.targets, *others])
+    names = [*record.features, *record.targets, *others]
+    data = _typed(_read_table(folder / DATA), record.columns, names)
     table = pd.read_csv(folder / HELD_OUT, **exact)
     n = len(record.targets)
     if table.shape[1] != 1 + n * len(HELD_OUT_COLUMNS):

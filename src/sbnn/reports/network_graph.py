@@ -47,21 +47,23 @@ def network_graph(fitted: Fit) -> dict[str, Any]:
     place, width, height = _places(fitted, layers)
     edges = _edges(fitted, summary, drawn, place)
     starts = {edge.start for edge in edges}
-    nodes = [
-        {
+    nodes = {
+        at: {
             "x": at[0],
             "y": at[1],
             "kind": _kind(network.sizes, layer, j),
-            "name": node_name(fitted, layer, j),
+            "name": _column_name(fitted, j)
+            if layer == 0 and j >= 0
+            else node_name(fitted, layer, j),
         }
         for (layer, j), at in place.items()
         if j >= 0 or at in starts
-    ]
+    }
     return {
         "width": width,
         "height": height,
         "edges": edges,
-        "nodes": nodes,
+        "nodes": list(nodes.values()),
         "n_drawn": len(edges),
         "n_kept": int((~gone).sum()),
         "n_parameters": len(gone),
@@ -81,15 +83,19 @@ def _drawn_parameters(fitted: Fit, gone: np.ndarray) -> list[int]:
 def _places(fitted: Fit, layers: list[list[int]]) -> tuple[dict[Node, Place], float, float]:
     """Coordinates of every node, width and height of the picture."""
     # Spread over the available room: names of inputs need 22 units.
-    tallest = max(len(layer) for layer in layers)
+    groups = fitted.model.encoder_.groups
+    inputs = list(dict.fromkeys(int(groups[j]) for j in layers[0]))
+    tallest = max(len(inputs), *(len(layer) for layer in layers[1:]))
     step, gap = 34.0 if tallest <= 20 else 22.0, 190.0
     height = max(tallest * step, 90.0) + 64
-    left = _room(fitted.features[j] for j in layers[0])
+    left = _room(fitted.features[g] for g in inputs)
     right = _room(output_name(fitted, j) for j in layers[-1])
     place: dict[Node, Place] = {}
     for layer, shown in enumerate(layers):
-        top = 56 + (height - 64 - step * (len(shown) - 1)) / 2 - 4
-        for row, j in enumerate(shown):
+        # Inputs that come from one column of the table share a node.
+        rows = [inputs.index(groups[j]) for j in shown] if layer == 0 else list(range(len(shown)))
+        top = 56 + (height - 64 - step * max(rows)) / 2 - 4
+        for row, j in zip(rows, shown):
             place[layer, j] = (left + gap * layer, top + step * row)
     for layer in range(len(layers) - 1):
         place[layer, -1] = (left + gap * layer + 0.42 * gap, 24.0)
@@ -159,12 +165,18 @@ def _drawn_nodes(sizes: Sequence[int], ends: Iterable[tuple[int, int, int]]) -> 
     return out
 
 
-def node_name(fitted: Fit, layer: int, j: int) -> str:
-    last = len(fitted.model.network_.sizes) - 1
+def _column_name(fitted: Fit, j: int) -> str:
+    """The column of the table that an input of the network comes from."""
+    return fitted.features[fitted.model.encoder_.groups[j]]
+
+
+def node_name(fitted: Fit, layer: int, j: int, network: Network | None = None) -> str:
+    """Name of a node of `network_` or another network of the fit; −1 is the bias."""
+    last = len((network or fitted.model.network_).sizes) - 1
     if j < 0:
         return "1"
     if layer == 0:
-        return fitted.features[j]
+        return fitted.model.encoder_.names(fitted.features)[j]
     if layer == last:
         return output_name(fitted, j)
     return f"neuron {j + 1}" if last == 2 else f"neuron {j + 1} of layer {layer}"

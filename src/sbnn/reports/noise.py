@@ -9,6 +9,7 @@ from scipy.stats import binom, t
 
 from sbnn._core.text import plural
 from sbnn.regressor.estimator import SparseBNNRegressor
+from sbnn.reports.columns import Axis, axis
 from sbnn.reports.validation import LEVEL, noise_std
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def noise_driver(fitted: Fit, level: np.ndarray, k: int) -> Driver | None:
     if not varies(level):
         return None
     mean = fitted.model.predict(fitted.x).reshape(len(level), -1)[:, k]
-    found = [(PREDICTED, mean), *((n, fitted.x[n].to_numpy()) for n in fitted.features)]
+    found = [(PREDICTED, mean), *((n, axis(fitted, n).values) for n in fitted.features)]
     drivers = [Driver(name, values, _explained(values, np.log(level))) for name, values in found]
     return max(drivers, key=lambda driver: driver.explained)
 
@@ -128,8 +129,10 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One entry per fifth: target, by, fifth, its low, middle and high value, rows, coverage,
-        and the range that chance allows. If the intervals are right, all fifths together are
+        One entry per fifth, or per frequent category: target, by, fifth, the kind of the
+        variable, its low, middle and high value (dates in days since 1970), rows, the number of
+        equal rows that say as much (fewer if weights differ), coverage with the weights of the
+        rows, and the range that chance allows. If the intervals are right, all fifths together are
         within it with a probability of 95 %: each with 1 − 0.05 / (number of fifths), by the
         binomial distribution.
     """
@@ -140,28 +143,49 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
     inputs = [fitted.features[j] for j in order if shares[j] >= IMPORTANT]
     out = []
     for k, target in enumerate(fitted.targets):
-        variables = {name: fitted.x[name].to_numpy()[held.rows] for name in inputs}
-        for name, values in {PREDICTED: held.mean[:, k], **variables}.items():
-            groups = quantile_groups(values, len(FIFTHS))
-            for fifth, rows in zip(_names(len(groups)), groups):
+        variables = {name: axis(fitted, name) for name in inputs}
+        for name in (PREDICTED, *inputs):
+            mine = variables.get(name)
+            values = held.mean[:, k] if mine is None else mine.values[held.rows]
+            if mine is not None and mine.labels:
+                groups = _levels(values)
+                names = [mine.labels[int(values[rows[0]])] for rows in groups]
+            else:
+                groups = quantile_groups(values, len(FIFTHS))
+                names = _names(len(groups))
+            for fifth, rows in zip(names, groups):
+                share, n = held.coverage(k, rows)
                 out.append(
                     {
                         "target": target,
                         "by": name,
                         "fifth": fifth,
+                        "kind": "number" if mine is None else _axis_kind(mine),
                         "low": float(values[rows].min()),
                         "middle": float(np.median(values[rows])),
                         "high": float(values[rows].max()),
                         "rows": len(rows),
-                        "coverage": float(held.inside[rows, k].mean()),
+                        "effective_rows": n,
+                        "coverage": share,
                     }
                 )
     tail = 0.5 * FALSE_ALARM / max(len(out), 1)
     for found in out:
-        n = found["rows"]
+        n = found["effective_rows"]
         low, high = binom.ppf([tail, 1 - tail], n, LEVEL) / n
         found |= {"allowed_low": float(low), "allowed_high": float(high)}
     return out
+
+
+def _levels(values: np.ndarray) -> list[np.ndarray]:
+    """Rows of the most frequent levels of a category."""
+    levels, counts = np.unique(values, return_counts=True)
+    most = levels[np.argsort(-counts, kind="stable")[: len(FIFTHS)]]
+    return [np.flatnonzero(values == level) for level in np.sort(most)]
+
+
+def _axis_kind(found: Axis) -> str:
+    return "category" if found.labels else "date" if found.is_date else "number"
 
 
 def _names(n_groups: int) -> list[str]:
@@ -183,11 +207,12 @@ def about_fifths(fifths: list[dict[str, Any]], n_shown: int = 3) -> list[str]:
     for f in bad[:n_shown]:
         how = "narrow" if f["coverage"] < LEVEL else "wide"
         part = f"{f['fifth']} fifth" if f["fifth"] in FIFTHS else f["fifth"]
+        part = f"category “{f['fifth']}”" if f.get("kind") == "category" else part
         by = f"the {PREDICTED}" if f["by"] == PREDICTED else f"“{f['by']}”"
         out.append(
             f"95 % intervals for “{f['target']}” are too {how} in the {part} of {by}: they cover "
-            f"{100 * f['coverage']:.0f} % of {f['rows']:,} unseen rows, where chance allows "
-            f"{100 * f['allowed_low']:.0f} to {100 * f['allowed_high']:.0f} %."
+            f"{100 * f['coverage']:.0f} % of {f['rows']:,} unseen rows{weighted(f)}, where chance "
+            f"allows {100 * f['allowed_low']:.0f} to {100 * f['allowed_high']:.0f} %."
         )
     if len(bad) > n_shown:
         out.append(
@@ -195,6 +220,11 @@ def about_fifths(fifths: list[dict[str, Any]], n_shown: int = 3) -> list[str]:
             "Calibration."
         )
     return out
+
+
+def weighted(fifth: dict[str, Any]) -> str:
+    """A remark if the rows of a fifth do not count the same."""
+    return "" if fifth["effective_rows"] == fifth["rows"] else " with their weights"
 
 
 def outliers(fitted: Fit) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.text import number
-from sbnn.reports.figures import Shown, colour, embed, label
+from sbnn.reports.columns import axis, show_axis
+from sbnn.reports.figures import Shown, colour, embed, label, short
 from sbnn.reports.fit import Fit
 from sbnn.reports.noise import (
     FALSE_ALARM,
@@ -69,6 +70,8 @@ def _level_figure(fitted: Fit, driver: Driver, level: np.ndarray, k: int) -> Any
     # A few outliers would compress everything else.
     top = 1.1 * max(float(np.quantile(error, 0.99)), float(high.max()), *rms[:-1])
     ax.set_ylim(0, top)
+    if driver.name != PREDICTED:
+        show_axis(ax, axis(fitted, driver.name))
     name = f"predicted {fitted.targets[k]}" if driver.name == PREDICTED else driver.name
     label(ax, xlabel=name, ylabel=f"noise of {fitted.targets[k]}")
     ax.legend(frameon=False, fontsize=9)
@@ -95,13 +98,23 @@ def coverage(fitted: Fit) -> list[Shown]:
             ax.set_ylabel("inside, %")
         text = (
             "Share of unseen rows inside their 95 % interval, from the lowest to the highest fifth "
-            "of the predicted value and of each important input; the numbers below are medians. "
+            "of the predicted value and of each important input (for categories, in the most "
+            "frequent ones); the numbers below are medians. "
             "Grey: what chance allows if the intervals are right: with a probability of "
             f"{100 * (1 - FALSE_ALARM):.0f} %, all {n_fifths} fifths are within it (binomial "
             f"distribution, {100 * FALSE_ALARM:.0f} % divided by {n_fifths}). Crosses: outside."
         )
         out.append(embed(figure, f"Coverage of {target} by fifths", text))
     return out
+
+
+def _tick(fifth: dict[str, Any]) -> str:
+    """The middle of a fifth, or the name of a category."""
+    if fifth["kind"] == "category":
+        return short(fifth["fifth"], 12)
+    if fifth["kind"] == "date":
+        return str(np.datetime64(0, "D") + int(fifth["middle"]))
+    return number(fifth["middle"], 2)
 
 
 def _coverage_panel(ax: Any, fifths: list[dict[str, Any]], tone: str) -> None:
@@ -115,5 +128,10 @@ def _coverage_panel(ax: Any, fifths: list[dict[str, Any]], tone: str) -> None:
     bad = np.array([is_improbable(f) for f in fifths])
     ax.plot(places[~bad], share[~bad], "o", color=tone, ms=6)
     ax.plot(places[bad], share[bad], "X", color=MISSED, ms=8)
-    ax.set_xticks(places, [number(f["middle"], 2) for f in fifths], fontsize=8)
+    names = [_tick(f) for f in fifths]
+    turned = max(map(len, names)) > 7
+    ax.set_xticks(
+        places, names, fontsize=8, parse_math=False,
+        **({"rotation": 30, "ha": "right"} if turned else {}),
+    )  # fmt: skip
     ax.set_xlim(-0.6, max(len(fifths), len(FIFTHS)) - 0.4)

@@ -17,19 +17,31 @@ from sbnn.methods.registry import title_of
 from sbnn.regressor.noise import WORDS
 from sbnn.reports import figures, noise_figures, score_tables
 from sbnn.reports import network_graph as graphs
+from sbnn.reports.account import formula, relevance_table
+from sbnn.reports.columns import column_of, columns_table
 from sbnn.reports.fit import Fit
+from sbnn.reports.live.page_data import as_script, page_data
+from sbnn.reports.live.rows import worst_rows
+from sbnn.reports.live.suggested import next_measurements
 from sbnn.reports.noise import outlier_limit
 from sbnn.reports.output_paths import REPORT
 from sbnn.reports.verdict import evidence_text
 
+# In this order: later scripts use earlier ones.
+SCRIPTS = ("data.js", "predictor.js", "charts.js", "whatif.js", "rows.js", "fit.js")
 GLOSSARY = {
     "optimum": "A fit that no small step improves. Different starts end in different optima, and "
     "the prediction averages the ones kept. The weight of an optimum is its share in this "
     "average; it is larger for optima that have more evidence, predict left-out rows better and "
     "are more certain.",
     "kept, pruned": "A pruned weight is one the data do not support: it is zero or, if it was "
-    "sampled, its γ is below 0.1. All other weights are kept. Optima keep different numbers of "
-    "weights, and their networks may differ in size, so means over the optima may be fractions.",
+    "sampled, its γ is below 0.1. All other weights are kept. Numbers of weights are those of all "
+    "networks that the prediction averages, unless one of them is named.",
+    "loss of an input": "How much worse left-out rows are predicted if the input is withheld: the "
+    "mean loss of log density per row, in nats. Values of rows similar in the other inputs "
+    "stand in for it, and the prediction averages over them. 0.1 nat corresponds to errors about "
+    "10 % larger. Collinear inputs (correlation above 0.9) say much the same, so they are withheld "
+    "together.",
     "evidence": "The probability density of the data under the model, averaged over all values of "
     "the weights. It rewards a good fit and penalises unnecessary weights. It is always given as "
     "a natural logarithm and can be compared between models of the same rows and target.",
@@ -94,11 +106,14 @@ def render(fitted: Fit) -> str:
         autoescape=select_autoescape(default=True),
         finalize=visible,
     )
-    # The text of the script, not a template: its digest is part of the page.
-    script = (files("sbnn.reports") / "templates" / "fit.js").read_text(encoding="utf-8")
+    # The text of the scripts, not templates: their digest is part of the page.
+    folder = files("sbnn.reports") / "templates"
+    script = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    data, no_network = page_data(fitted)
     for function in (number, names, unbroken, duration, words, with_options):
         environment.filters[function.__name__] = function
     one_input = len(fitted.features) == 1
+    curve = one_input and column_of(fitted, fitted.features[0]).kind not in ("category", "date")
     model = fitted.model
     return environment.get_template("fit.html").render(
         policy=content_security_policy(script),
@@ -108,9 +123,16 @@ def render(fitted: Fit) -> str:
         method=title_of(model.method_used_),
         sentences=fitted.record.verdict,
         warnings=fitted.record.warnings,
+        data=as_script(data),
+        no_network=no_network,
+        next_rows=next_measurements(fitted),
+        n_effects=len(data["effects"]),
+        worst=worst_rows(fitted),
+        formula=formula(model, fitted.targets, digits=6),
         scores=score_tables.scores_table(fitted),
-        curves=figures.curves(fitted) if one_input else figures.partial_dependence(fitted),
-        observed=figures.observed(fitted),
+        baselines=score_tables.baselines_table(fitted),
+        baseline_note=score_tables.about_baselines(fitted),
+        curves=figures.curves(fitted) if curve else [],
         calibration=[*figures.calibration(fitted), *noise_figures.coverage(fitted)],
         noise_words=WORDS.get(model.noise_used_, model.noise_used_),
         noise_levels=noise_figures.levels(fitted),
@@ -119,7 +141,10 @@ def render(fitted: Fit) -> str:
         pairs=figures.pairs(fitted),
         optimisation=figures.optimisation(fitted),
         graph=graphs.network_graph(fitted),
-        relevance=score_tables.relevance_table(fitted),
+        columns=columns_table(fitted),
+        infinity=float("inf"),
+        relevance=relevance_table(fitted),
+        account=model.account_,
         optima=score_tables.optima_table(fitted),
         log_evidence=evidence_text(fitted),
         glossary=GLOSSARY,

@@ -24,8 +24,14 @@ def outside_range(seen: pd.DataFrame, frame: pd.DataFrame) -> dict[str, np.ndarr
     dict of ndarray of bool, shape (n_rows,)
         By input; only inputs with rows outside.
     """
-    outside = (frame < seen.min()) | (frame > seen.max())
-    return {str(name): outside[name].to_numpy() for name in outside if outside[name].any()}
+    out = {}
+    for name in frame:
+        # A missing cell is not outside.
+        values = frame[name].fillna(seen[name].min())
+        rows = ((values < seen[name].min()) | (values > seen[name].max())).to_numpy()
+        if rows.any():
+            out[str(name)] = rows
+    return out
 
 
 def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
@@ -47,9 +53,9 @@ def by_row(outside: dict[str, np.ndarray], n: int) -> list[list[str]]:
 def with_columns(
     table: pd.DataFrame,
     predicted: dict[str, dict[str, list[float]]],
-    outside: dict[str, np.ndarray],
+    flags: dict[str, list[list[str]]],
 ) -> pd.DataFrame:
-    """The user's table with columns for the predictions and for the inputs that extrapolate.
+    """The user's table with columns for the predictions and for inputs to be careful about.
 
     Predictions are rounded to a thousandth of their standard deviation: further digits are
     meaningless. If the table already has a column y_mean, the new one is y_predicted_mean.
@@ -60,8 +66,8 @@ def with_columns(
         The user's table, unchanged.
     predicted : dict of dict of list
         By target: mean, std, lower, upper, noise_std and function_std.
-    outside : dict of ndarray of bool
-        See `outside_range`.
+    flags : dict of list of list of str
+        By name of the column, such as extrapolates: names of inputs, one list per row.
 
     Returns
     -------
@@ -76,10 +82,10 @@ def with_columns(
             start += "_predicted"
         added |= {f"{start}_{part}": values for part, values in parts.items()}
         taken |= set(added)
-    last = "extrapolates"
-    while last in taken:
-        last += "_predicted"
-    added[last] = ["; ".join(names) for names in by_row(outside, len(table))]
+    for name, of_rows in flags.items():
+        while name in taken:
+            name += "_predicted"
+        added[name] = ["; ".join(names) for names in of_rows]
     return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1)
 
 

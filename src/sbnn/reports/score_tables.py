@@ -1,4 +1,4 @@
-"""Tables of a fit's report as text: scores, relevance of inputs, optima, parameters."""
+"""Tables of a fit's report as text: scores, noise, optima, parameters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.text import explained, fixed, number, percent, rounded, unbroken, with_error
+from sbnn.methods.posterior import Posterior, summary
+from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.noise import WORDS
 from sbnn.reports import network_graph as graphs
+from sbnn.reports.baselines import NAMES
 from sbnn.reports.fit import Fit
 from sbnn.reports.validation import standard_errors
 
@@ -28,25 +31,32 @@ def scores_table(fitted: Fit) -> list[dict[str, str]]:
     return out
 
 
-def relevance_table(fitted: Fit) -> list[dict[str, Any]]:
-    shares, spread = fitted.model.feature_relevance_, fitted.model.feature_relevance_std_
-    order = np.argsort(-shares, kind="stable")[:60]
-    return [
-        {
-            "name": fitted.features[j],
-            "share": float(shares[j]),
-            "percent": f"{100 * min(max(float(shares[j]), 0.0), 1.0):.2f}",
-            "text": unbroken(_share(100 * float(shares[j]), 100 * float(spread[j]))),
-        }
-        for j in order
-    ]
+def baselines_table(fitted: Fit) -> list[list[dict[str, str]]]:
+    """Scores of simple models as text, a list for every target."""
+    n, out = len(fitted.held_out.rows), []
+    for k in range(len(fitted.targets)):
+        rows = []
+        for found in fitted.record.baselines:
+            score = found["scores"][k]
+            shown = {name: number(score[name]) for name in ("rmse", "nlpd", "crps", "width_95")}
+            shown["r2"] = "–" if score["r2"] is None else explained(score["r2"])
+            shown["coverage_95"] = percent(score["coverage_95"], n)
+            rows.append({"name": NAMES[found["name"]], **shown})
+        out.append(rows)
+    return out
 
 
-def _share(value: float, error: float) -> str:
-    """A percentage with at most one decimal."""
-    if max(value, error) < 0.05:
-        return "below 0.1 %"
-    return (with_error(value, error) if error >= 0.05 else f"{fixed(value, 1)} ± below 0.1") + " %"
+def about_baselines(fitted: Fit) -> str:
+    """What a reader should know about the simple models in the table of scores."""
+    found = fitted.record.baselines
+    if not found:
+        return ""
+    text = "Simple models, in grey, say what a score is worth; they are fitted to the same columns."
+    if fitted.model.posterior_.sampled:
+        text += " Their scores are for five-fold cross-validation."
+    for one in found:
+        text += "".join(f" {NAMES[one['name']]}: {note}." for note in one["notes"])
+    return text
 
 
 def noise_table(fitted: Fit) -> list[dict[str, str]]:
@@ -73,6 +83,7 @@ def optima_table(fitted: Fit) -> dict[str, Any]:
         "log_evidence_error": "±",
         "weight": "weight",
         "share": "weight",
+        "loss": "loss alone",
         "n_kept": "parameters kept",
         "n_parameters": "of",
         "iterations": "iterations",
@@ -95,6 +106,8 @@ def _optimum_cell(record: dict[str, Any], column: str) -> str:
         value = rounded(value, value)
     elif column == "gap":
         value = rounded(value, error)
+    elif column == "loss":
+        value = rounded(value, record["loss_error"])
     elif column in ("weight", "share"):
         value = fixed(value, 2)
     elif column == "hidden_layer_sizes":
@@ -103,24 +116,41 @@ def _optimum_cell(record: dict[str, Any], column: str) -> str:
 
 
 def parameter_table(fitted: Fit) -> list[dict[str, Any]]:
-    """Every parameter of the best network, with plain numbers to sort by."""
-    ends = graphs.ends_of(fitted.model.network_)
-    out = []
-    for k, (name, row) in enumerate(fitted.model.summary().iterrows()):
-        layer, i, j = ends[k]
-        start, end = graphs.node_name(fitted, layer, i), graphs.node_name(fitted, layer + 1, j)
-        cells = [float(row[c]) for c in ("median", "spread", "log_alpha", "relevance")]
-        texts = graphs.as_shown(row)
-        out.append(
-            {
-                "name": name,
-                "place": k,
-                "path": f"{'bias' if i < 0 else start} → {end}",
-                "kept": "pruned" if row["pruned"] else "kept",
-                "cells": [{"sort": _sortable(v), "text": t} for v, t in zip(cells, texts)],
-            }
-        )
+    """Every parameter of the network, with plain numbers to sort by.
+
+    If the prediction averages several networks: the parameters that each of them keeps.
+    """
+    networks, out = _networks(fitted), list[dict[str, Any]]()
+    several = len(networks) > 1
+    for number_of, one in enumerate(networks, start=1):
+        ends = graphs.ends_of(one.network)
+        for k, (name, row) in enumerate(summary(one).iterrows()):
+            if several and row["pruned"]:
+                continue
+            layer, i, j = ends[k]
+            start = graphs.node_name(fitted, layer, i, one.network)
+            end = graphs.node_name(fitted, layer + 1, j, one.network)
+            cells = [float(row[c]) for c in ("median", "spread", "log_alpha", "relevance")]
+            texts = graphs.as_shown(row)
+            out.append(
+                {
+                    "name": f"{number_of}: {name}" if several else name,
+                    "place": len(out),
+                    "path": f"{'bias' if i < 0 else start} → {end}",
+                    "kept": "pruned" if row["pruned"] else "kept",
+                    "cells": [{"sort": _sortable(v), "text": t} for v, t in zip(cells, texts)],
+                }
+            )
     return out
+
+
+def _networks(fitted: Fit) -> list[Posterior]:
+    """The posterior at each of the optima that predict."""
+    posterior = fitted.model.posterior_
+    if not isinstance(posterior, LaplacePosterior):
+        return [posterior]
+    inputs = fitted.model.fitted_state().inputs
+    return [posterior.alone(k, inputs) for k in range(len(posterior.mixture.optima))]
 
 
 def _sortable(value: float) -> str:

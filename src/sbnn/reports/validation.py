@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,12 @@ from sklearn.model_selection import KFold
 
 from sbnn._core.extras import require
 from sbnn._core.messages import caught as message_of
-from sbnn._core.text import duration
-from sbnn.methods.registry import SAMPLING
+from sbnn._core.parallel import run_all
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.scores import Predictive
 
 # Above this many rows one held-out fifth is enough for the scores, at a fifth of the cost.
-FEW_ROWS = 2000
+FEW_ROWS, FOLDS = 2000, 5
 LEVEL = 0.95
 
 
@@ -96,6 +95,17 @@ class HeldOut:
         """Whether each observation lies in its 95 % interval."""
         return (self.y >= self.lower) & (self.y <= self.upper)
 
+    def coverage(self, k: int, rows: np.ndarray | slice = slice(None)) -> tuple[float, int]:
+        """Share of some rows in the interval of output k, and how many equal rows say as much.
+
+        The number is (Σ w)² / Σ w² for weights w: the variance of the share is that of this number
+        of rows that count the same.
+        """
+        inside = self.inside[rows, k]
+        weights = np.ones(len(inside)) if self.weights is None else self.weights[rows]
+        share = float(np.average(inside, weights=weights))
+        return share, max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
+
 
 def standard_errors(held: HeldOut) -> dict[str, np.ndarray]:
     """Standard errors of the scores that are means over rows: NLPD, CRPS, RMSE.
@@ -118,8 +128,28 @@ def standard_errors(held: HeldOut) -> dict[str, np.ndarray]:
     return {"nlpd": error(held.log_density), "crps": error(held.crps), "rmse": rmse}
 
 
+@dataclass(frozen=True)
+class _Fold:
+    """One fold: rows to fit, and rows to predict."""
+
+    make: Callable[[], Any]
+    x: Any
+    y: np.ndarray
+    per_row: PerRow
+    rest: np.ndarray
+    part: np.ndarray
+
+    def run(self) -> dict[str, np.ndarray]:
+        """The arrays of `HeldOut` for the rows to predict."""
+        rest, part, known = self.rest, self.part, self.per_row.at(self.part)
+        given = self.per_row.at(rest).to_fit()
+        model = self.make().fit(self.x.iloc[rest], as_fitted(self.y[rest]), **given)
+        predictive = model.predictive(self.x.iloc[part], **known.to_predict())
+        return _score(self.y[part], predictive, noise_std(model, self.x.iloc[part], known))
+
+
 def cross_validate(
-    make: Callable[[], SparseBNNRegressor],
+    make: Callable[[], Any],
     x: Any,
     y: np.ndarray,
     folds: int = 5,
@@ -130,10 +160,12 @@ def cross_validate(
 ) -> HeldOut:
     """Predict every fold of the rows by a fit to the others.
 
+    With a joblib backend or a Dask client, the folds run there; the numbers are the same.
+
     Parameters
     ----------
     make : function
-        Returns an unfitted estimator.
+        Returns an unfitted estimator: `SparseBNNRegressor` or `Baseline`.
     x : DataFrame, shape (n, n_features)
     y : ndarray, shape (n, n_outputs)
     folds : int
@@ -156,18 +188,20 @@ def cross_validate(
     # Shuffled here rather than by KFold: the documented scores use these folds.
     order = np.random.default_rng([seed, 7]).permutation(len(y))
     splits = list(KFold(folds).split(order))[:n_run]
-    parts, scored = [], []
-    for k, (train, test) in enumerate(splits):
+    tasks = [
+        _Fold(make, x, y, per_row, np.sort(order[train]), np.sort(order[test]))
+        for train, test in splits
+    ]
+    count = itertools.count(1)
+
+    def tell(_: object = None) -> None:
         if on_fold is not None:
-            on_fold(k, n_run)
-        rest, part = np.sort(order[train]), np.sort(order[test])
-        model = make().fit(x.iloc[rest], _targets(y[rest]), **per_row.at(rest).to_fit())
-        parts.append(part)
-        known = per_row.at(part)
-        predictive = model.predictive(x.iloc[part], **known.to_predict())
-        scored.append(_score(y[part], predictive, noise_std(model, x.iloc[part], known)))
+            on_fold(next(count), n_run)
+
     if on_fold is not None:
-        on_fold(n_run, n_run)
+        on_fold(0, n_run)
+    scored = run_all(_Fold.run, tasks, on_done=tell)
+    parts = [task.part for task in tasks]
     if n_run == folds:
         how = f"{folds}-fold cross-validation: every row predicted by a fit that did not see it"
     else:
@@ -246,76 +280,12 @@ def held_out(
     """
     if model.posterior_.sampled:
         return leave_one_out(model, x, y, per_row)
-    n_run = None if len(y) <= FEW_ROWS else 1
-    return cross_validate(make, x, y, 5, seed, on_fold, n_run, per_row)
+    return cross_validate(make, x, y, FOLDS, seed, on_fold, n_refits(len(y)), per_row)
 
 
-def compare_methods(
-    methods: Sequence[str],
-    options: dict[str, Any],
-    x: Any,
-    y: np.ndarray,
-    folds: int,
-    step: Callable[[str], None] = lambda text: None,
-    on_fold: Callable[[int, int], None] | None = None,
-    on_stage: Callable[[Any], None] | None = None,
-    per_row: PerRow = NOTHING_KNOWN,
-) -> list[dict[str, Any]]:
-    """Fit and cross-validate several methods on the same folds.
-
-    Parameters
-    ----------
-    methods : sequence of str
-    options : dict
-        Constructor parameters of `SparseBNNRegressor`; the method is replaced.
-    x, y, folds, per_row
-        See `cross_validate`.
-    step, on_fold, on_stage : function, optional
-        Progress callbacks: the current step; folds finished and in total; sampler stages.
-
-    Returns
-    -------
-    list of dict
-        One record per method: scores, log evidence on all rows, size, seconds, warnings, and
-        `log_density` and `weights` with one entry per row, the same rows for all methods.
-    """
-    out = []
-    for place, method in enumerate(methods, start=1):
-        mine = {**options, "method": method}
-        if method in SAMPLING and on_stage is not None:
-            mine["method_options"] = {"progress": on_stage}
-        make = lambda mine=mine: SparseBNNRegressor(**mine)
-        step(f"method {place} of {len(methods)}, {method}: all {len(y):,} rows")
-        started = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model = make().fit(x, _targets(y), **per_row.to_fit())
-            seconds = time.perf_counter() - started
-            step(
-                f"{method}: fitted in {duration(seconds)}; {folds} folds to come, about "
-                f"{duration(folds * seconds)}"
-            )
-            seed = options["random_state"] or 0
-            held = cross_validate(make, x, y, folds, seed, on_fold, per_row=per_row)
-        scores = {name: float(np.mean(values)) for name, values in held.scores().items()}
-        result = getattr(model, "result_", None)
-        out.append(
-            {
-                "method": method,
-                **scores,
-                "noise": model.noise_used_,
-                "log_evidence": model.log_evidence_,
-                "verified": None if result is None else result.verified,
-                "n_parameters": model.n_parameters_,
-                "n_parameters_kept": model.n_parameters_kept_,
-                "seconds": seconds,
-                "scores_per_target": held.scores(),
-                "log_density": held.log_density.mean(axis=1),
-                "weights": held.weights,
-                "warnings": for_users(caught),
-            }
-        )
-    return out
+def n_refits(n_rows: int) -> int:
+    """Number of fits that `held_out` makes without draws."""
+    return FOLDS if n_rows <= FEW_ROWS else 1
 
 
 def for_users(caught: Sequence[warnings.WarningMessage]) -> list[str]:
@@ -329,11 +299,12 @@ def for_users(caught: Sequence[warnings.WarningMessage]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text is not None))
 
 
-def _targets(y: np.ndarray) -> np.ndarray:
+def as_fitted(y: np.ndarray) -> np.ndarray:
+    """Targets (n, n_outputs) as `fit` takes them: (n,) if there is one."""
     return y[:, 0] if y.shape[1] == 1 else y
 
 
-def noise_std(model: SparseBNNRegressor, x: Any, per_row: PerRow) -> np.ndarray:
+def noise_std(model: Any, x: Any, per_row: PerRow) -> np.ndarray:
     """Standard deviation of the noise of every row, shape (n_rows, n_outputs)."""
     known = per_row.noise_std
     return model.noise_std_at(x).reshape(len(x), -1) if known is None else known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,17 +18,14 @@ from sbnn._core.text import (
     with_error,
 )
 from sbnn.regressor.noise import WORDS, NoiseChosen
+from sbnn.reports.account import about_formula, about_inputs, about_weights
 from sbnn.reports.cautions import noise_text
+from sbnn.reports.columns import about_missing
 from sbnn.reports.noise import is_noise_known, noise_levels, varies
 from sbnn.reports.validation import standard_errors
 
 if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
-
-# Shares of the squared gradient: an input of 1 % changes the prediction a tenth as much as all
-# inputs together. Below the second share an input is reported to have almost no influence.
-IRRELEVANT = 0.01
-UNUSED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,8 @@ def verdict(fitted: Fit) -> list[Sentence]:
     levels = noise_levels(fitted)
     out += [_sureness(fitted, k, levels[:, k]) for k in range(len(fitted.targets))]
     out += [_noise(fitted), *_outliers(fitted)]
-    out += [_sparsity(fitted), *_inputs(fitted), _verified(fitted)]
+    out += [Sentence(*about_weights(fitted)), *_inputs(fitted)]
+    out += [*_missing(fitted), _verified(fitted)]
     return out
 
 
@@ -109,11 +107,12 @@ def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
-    share, n = fitted.scores["coverage_95"][k], len(fitted.held_out.rows)
-    least, most = coverage_range(n)
+    n, (share, effective) = len(fitted.held_out.rows), fitted.held_out.coverage(k)
+    least, most = coverage_range(effective)
     noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
     own = float(own_uncertainty(fitted)[k])
     start = f"95 % intervals for “{fitted.targets[k]}” cover {percent(share, n)} of {n:,} such rows"
+    start += "" if effective == n else " with their weights"
     known = "given as" if is_noise_known(fitted) else "estimated as"
     size = f"{noise_text(fitted, noise)} (standard deviation)"
     if varies(levels):
@@ -182,64 +181,32 @@ def _outliers(fitted: Fit, n_shown: int = 6) -> list[Sentence]:
     return [Sentence("bad", text)]
 
 
-def _sparsity(fitted: Fit) -> Sentence:
-    model = fitted.model
-    total, gone = model.network_.n_parameters, int(model.summary()["pruned"].sum())
-    size = "-".join(map(str, model.network_.sizes))
-    if np.isnan(model.relevance_).all() or model.method_used_ == "laplace":
-        return Sentence("plain", f"All {total} parameters of the {size} network are kept: this "
-                        "method does not prune.")  # fmt: skip
-    if (model.optima_["n_kept"] == 0).all():
-        return Sentence("bad", f"All {total} parameters were pruned: the prediction is a constant.")
-    several = len(model.optima_) > 1
-    text = f"The best optimum, network {size}," if several else f"The {size} network"
-    went, them = ("was", "it") if gone == 1 else ("were", "them")
-    text += f" keeps {total - gone or 'none'} of its {total} parameters; "
-    text += f"{gone} {went} pruned: the data do not support {them}." if gone else "none was pruned."
-    if several:
-        text += f" The prediction averages {len(model.optima_)} optima: fits from different starts"
-        text += ", each pruned separately."
-    return Sentence("plain", text)
-
-
 def _inputs(fitted: Fit) -> list[Sentence]:
-    shares = fitted.model.feature_relevance_
-    if len(shares) == 1:
-        return []
-    sure = shares >= np.maximum(IRRELEVANT, 2 * fitted.model.feature_relevance_std_)
-    sure |= shares >= 0.2  # large enough to be named even if the optima disagree on it
-    order = np.argsort(-shares)
-    named = [j for i, j in enumerate(order) if sure[j] and (i < 3 or shares[j] >= 0.1)]
-    found = [f"“{fitted.features[j]}” ({_as_percent(shares[j])})" for j in named]
-    text = "The prediction depends on no input."
-    if found:
-        most = " mainly" if (shares >= IRRELEVANT).sum() > len(found) else ""
-        text = f"The prediction depends{most} on {listed(found)}."
-    rest = [j for j in order if j not in named]
-    weak = [j for j in rest if shares[j] >= UNUSED]
-    idle = [j for j in rest if shares[j] < UNUSED]
-    for title, inputs in (("Weaker or less certain", weak), ("Almost no influence", idle)):
-        if inputs:
-            shown = [f"“{fitted.features[j]}”" for j in inputs[:6]]
-            if inputs is weak:
-                shown = [f"{name} ({_as_percent(shares[j])})" for name, j in zip(shown, inputs)]
-            more = f" and {len(inputs) - 6} more" if len(inputs) > 6 else ""
-            text += f" {title}: {', '.join(shown)}{more}."
-    return [Sentence("plain", text)]
+    texts = about_inputs(fitted), about_formula(fitted)
+    return [Sentence("plain", text) for text in texts if text]
 
 
-def _as_percent(value: float) -> str:
-    return f"{100 * value:.0f} %" if value >= 0.01 else f"{100 * value:.1f} %"
+def _missing(fitted: Fit) -> list[Sentence]:
+    text = about_missing(fitted)
+    return [Sentence("plain", text)] if text else []
 
 
 def _verified(fitted: Fit) -> Sentence:
     run = fitted.record.run
     value = f"log evidence {evidence_text(fitted)}"
+    if run is None and fitted.model.method_used_ == "last_layer":
+        return Sentence(
+            "plain",
+            f"The {value} is that of the output layer, given hidden layers trained on the same "
+            "rows: do not compare it with that of other methods.",
+        )
+    if run is None and fitted.record.verification:
+        return _by_sampling(fitted.record.verification, value)
     if run is None:
         return Sentence(
             "plain",
             f"Not verified by sampling: the {value} is Laplace's estimate at the best optimum. The "
-            "scores on unseen rows do not depend on it.",
+            "scores on unseen rows do not depend on it. (--verify computes the exact one.)",
         )
     if run.verified is None:
         return Sentence("plain", f"Sampled directly, so there is nothing to verify: {value}.")
@@ -253,6 +220,22 @@ def _verified(fitted: Fit) -> Sentence:
                         f"estimate that led there was off by {gap} nat.")  # fmt: skip
     return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
                     f"{gap} nat; the precisions α and the pruning may be wrong.")  # fmt: skip
+
+
+def _by_sampling(rows: list[dict[str, Any]], value: str) -> Sentence:
+    """What the exact evidences of the optima say about Laplace's estimates."""
+    good = sum(row["verified"] for row in rows)
+    widest = max(rows, key=lambda row: abs(row["gap"]))
+    gap = rounded(widest["gap"], widest["error"])
+    exact = log_evidence(rows[0]["exact"], rows[0]["error"])
+    text = f"Laplace's {value} at the best optimum is {exact} by sampling"
+    if len(rows) == 1:
+        text += f", off by {gap} nat."
+    else:
+        text += f"; for the {len(rows)} optima in use it is off by up to {gap} nat."
+    if good == len(rows):
+        return Sentence("good", f"Verified: {text}")
+    return Sentence("bad", f"Not verified ({len(rows) - good} of {len(rows)} optima): {text}")
 
 
 def evidence_text(fitted: Fit) -> str:

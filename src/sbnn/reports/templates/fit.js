@@ -1,22 +1,15 @@
 "use strict";
+// The graph of the network, wide tables, and the table of parameters.
 (function () {
-  const tip = document.getElementById("tip");
   for (const edge of document.querySelectorAll(".edge")) {
     // Otherwise the browser would show its own tooltip as well.
     const title = edge.querySelector("title"), text = title.textContent;
     title.remove();
     edge.dataset.tip = text;
-    const show = (event) => {
-      tip.textContent = text;
-      tip.style.display = "block";
-      const box = tip.getBoundingClientRect();
-      tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8)) + "px";
-      tip.style.top = Math.max(4, event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 10 : event.clientY + 18) + "px";
-      edge.classList.add("on");
-    };
+    const show = (event) => { charts.showTip(text, event); edge.classList.add("on"); };
     edge.addEventListener("mousemove", show);
     edge.addEventListener("click", show);
-    edge.addEventListener("mouseleave", () => { tip.style.display = "none"; edge.classList.remove("on"); });
+    edge.addEventListener("mouseleave", () => { charts.hideTip(); edge.classList.remove("on"); });
   }
   // A hint above everything that is wider than the window.
   const boxes = Array.from(document.querySelectorAll(".scroll")).map((box) => {

@@ -1,0 +1,100 @@
+"""Rows that the model did not see: their values and predictions, and the worst of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sbnn._core.text import number
+from sbnn._core.web_pages import visible
+from sbnn.reports.account import order_of_inputs
+from sbnn.reports.fit import Fit
+from sbnn.reports.live.inputs import settings
+
+MAX_ROWS = 1500  # more would make the page large and slow, and show nothing new
+N_WORST = 10
+N_VALUES = 4
+
+
+def row_data(fitted: Fit) -> dict[str, Any]:
+    """Unseen rows for the page's script, by target and by input; a random part of long tables.
+
+    Parameters
+    ----------
+    fitted : Fit
+
+    Returns
+    -------
+    dict
+        line, total (number of unseen rows), inputs (see `settings`), and y, mean, std, lower and
+        upper of every target.
+    """
+    held = fitted.held_out
+    shown = np.sort(np.random.default_rng(0).permutation(len(held.rows))[:MAX_ROWS])
+    parts = {name: getattr(held, name)[shown].T for name in ("y", "mean", "std", "lower", "upper")}
+    rows = held.rows[shown]
+    return {
+        "line": [int(line) for line in fitted.data.index[rows]],
+        "total": len(held.rows),
+        "inputs": [[shorter(v) for v in column] for column in settings(fitted, rows)],
+        **{name: [[shorter(v) for v in column] for column in p] for name, p in parts.items()},
+    }
+
+
+def shorter(value: float | None, digits: int = 8) -> float | None:
+    """A number with few digits, to keep pages small.
+
+    Examples
+    --------
+    >>> shorter(1 / 3), shorter(None)
+    (0.33333333, None)
+    """
+    return None if value is None or not np.isfinite(value) else float(f"{value:.{digits}g}")
+
+
+def worst_rows(fitted: Fit, n: int = N_WORST) -> dict[str, Any]:
+    """The unseen rows farthest from their prediction, in predicted standard deviations.
+
+    Parameters
+    ----------
+    fitted : Fit
+    n : int
+
+    Returns
+    -------
+    dict
+        inputs (names of the most relevant ones) and rows: line, target, observed, predicted,
+        interval, stds (the distance, with sign) and values of the inputs, as text.
+    """
+    held = fitted.held_out
+    stds = (held.y - held.mean) / np.maximum(held.std, 1e-300)
+    order = np.argsort(-np.abs(stds), axis=None, kind="stable")[:n]
+    top = order_of_inputs(fitted.model)[:N_VALUES]
+    rows = []
+    for row, k in zip(*np.unravel_index(order, stds.shape)):
+        cells = fitted.x.iloc[held.rows[row]]
+        rows.append(
+            {
+                "line": int(fitted.data.index[held.rows[row]]),
+                "target": fitted.targets[k],
+                "observed": number(float(held.y[row, k])),
+                "predicted": number(float(held.mean[row, k])),
+                "interval": f"{number(float(held.lower[row, k]))} to "
+                f"{number(float(held.upper[row, k]))}",
+                "stds": f"{stds[row, k]:+.1f}".replace("-", "−"),
+                "outside": not held.inside[row, k],
+                "cells": [_cell(cells.iloc[j]) for j in top],
+            }
+        )
+    return {"inputs": [fitted.features[j] for j in top], "rows": rows}
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:  # NaN and NaT
+        return "missing"
+    if hasattr(value, "strftime"):
+        return f"{value:%Y-%m-%d}"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return number(float(value)) if isinstance(value, int | float | np.number) else visible(value)
