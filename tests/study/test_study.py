@@ -1,19 +1,26 @@
 """The study at small size: parts, tables, claims and the report in a real browser."""
 
+import functools
+import json
 import re
 import shutil
 
 import numpy as np
 import pytest
 from browser import visit
+from helpers import assert_within_errors
 
+from sbnn.evidence.closed_form import log_evidence
+from sbnn.evidence.closed_form import posterior as closed_form_posterior
+from sbnn.methods.details import NsblDetails
 from sbnn.sampling.checkpoints import Folder
 from sbnn.study import claims as judged_claims
 from sbnn.study import runs
+from sbnn.study.explorer import explorer_data
 from sbnn.study.page import write_report
 from sbnn.study.tables import write_tables
 
-SMALL = 120
+SMALL = 80
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +29,7 @@ def small_settings():
     patch.setattr(
         runs.Settings, "of", classmethod(lambda cls, seed, quick: runs.Settings(seed, SMALL))
     )
+    patch.setattr(runs, "nsbl", functools.partial(runs.nsbl, n_starts=1))
     yield
     patch.undo()
 
@@ -70,6 +78,47 @@ def test_scripts_do_not_run_in_the_report(study_folder, tmp_path):
     assert injected in text
     path.write_text(text, "utf-8")
     assert visit(path).title != "injected"
+
+
+EXPLORE = """
+const slider = document.getElementById("alpha-6");
+const shown = document.getElementById("evidence-value");
+const before = shown.textContent;
+slider.value = 9;
+slider.dispatchEvent(new Event("input"));
+requestAnimationFrame(() => setTimeout(() => {
+  const some = explorer.draws(explorer.data.logAlpha);
+  document.title = JSON.stringify({
+    evidences: %s.map((at) => explorer.logEvidence(at)), before, after: shown.textContent,
+    mean: some[0].map((_, k) => some.reduce((s, phi) => s + phi[k], 0) / some.length),
+    charts: document.querySelectorAll("#profile path, #bands path").length}); }, 50));
+"""
+
+
+def test_explorer_of_the_evidence_equals_the_closed_form(study_folder):
+    _, study, report, *_ = study_folder
+    nsbl = study.results["nsbl"]
+    found = runs.details(nsbl, NsblDetails)
+    ard, best = nsbl.network_problem.ard, found.newton_log_alpha[-1]
+    rng = np.random.default_rng(0)
+    at = best + np.where(np.arange(10) // 3 == 2, rng.uniform(-6, 6, size=(20, 10)), 0.0)
+    page = visit(report, EXPLORE % json.dumps(at.tolist()))
+    assert page.console == []
+    seen = json.loads(page.title)
+    exact = [log_evidence(log_alpha, found.mixture, ard) for log_alpha in at]
+    np.testing.assert_allclose(seen["evidences"], exact, rtol=1e-10)
+    assert seen["before"].startswith(
+        f"log evidence {log_evidence(best, found.mixture, ard):.2f}".replace("-", "−")
+    )
+    assert seen["after"] != seen["before"]
+    assert seen["charts"] == 4
+    # The bands come from draws of the mixture's posterior.
+    posterior = closed_form_posterior(best, found.mixture, ard)
+    mean = np.einsum("gk,gkd->d", posterior.weights, posterior.means)
+    n = len(explorer_data(study)["uniform"])
+    spread = posterior.draws(np.random.default_rng(1), 4000).std(axis=0)
+    mean_seen = np.array(list(seen["mean"].values()))  # a typed array as JSON
+    assert_within_errors(mean_seen, mean, spread / np.sqrt(n), "mean of the draws")
 
 
 def test_finished_parts_are_reused_and_missing_ones_computed(study_folder, tmp_path):

@@ -87,6 +87,7 @@ def _irrelevant_parameters(study: Study) -> list[Claim]:
 
 def _newton(study: Study) -> Claim:
     iterations = details(study.results["nsbl"], NsblDetails).newton_iterations
+    assert iterations is not None
     typical = float(np.median(iterations))
     return Claim(
         "Newton's method converges in about 16 iterations (8 to 32)",

@@ -28,6 +28,7 @@ from sbnn.study.runs import Study, details
 from sbnn.study.tables import arrangement
 
 LAYER_1, LAYER_2 = np.arange(6), np.arange(6, 10)
+MOST = 10_000  # points of a figure
 PAIRS = [(6, 7), (6, 8), (7, 8)]  # output weights
 
 
@@ -85,25 +86,42 @@ def _data_and_networks(study: Study) -> Figures:
 
 def _standard(study: Study) -> Figures:
     orbit, colours = study.orbit, [colour_of("standard")]
-    figure = plot_pairs([study.small.phi], study.small.labels, colours=colours, marks=orbit.images)
-    text = f"Standard Bayes, 1-2-1. Crosses: the {len(orbit.images)} symmetric modes."
+    small = _whole_orbit(study.small)
+    figure = plot_pairs([small], study.small.labels, colours=colours, marks=orbit.images)
+    text = (
+        f"Standard Bayes, 1-2-1; draws with all their symmetric images. Crosses: the "
+        f"{len(orbit.images)} symmetric modes."
+    )
     yield StudyFigure("fig03_pairs_121", "Pairwise posterior of the 1-2-1 net", text, figure)
 
-    standard, labels = study.results["standard"].phi, _labels(study)
+    standard, labels = _whole_orbit(study.results["standard"]), _labels(study)
     for number, layer, name in ((4, LAYER_1, "input to hidden"), (5, LAYER_2, "hidden to output")):
         figure = plot_pairs([standard[:, layer]], labels[layer], colours=colours)
         title = f"Pairwise posterior of the 1-3-1 net, {name}"
-        text = "Standard Bayes under uniform priors."
+        text = "Standard Bayes under uniform priors; draws with all their symmetric images."
         yield StudyFigure(f"fig{number:02d}_pairs_131", title, text, figure)
 
     figure = plot_density_surfaces(standard, PAIRS, labels)
-    text = "Kernel density of pairs of output weights. Symmetric modes have equal heights here."
+    text = (
+        "Kernel density of pairs of output weights, of draws with all their symmetric images: "
+        "modes that are images of one another have equal heights."
+    )
     yield StudyFigure("fig06_surfaces", "Posterior of the output weights", text, figure)
+
+
+def _whole_orbit(result: Result) -> np.ndarray:
+    """Draws with all their images under permutations and sign flips, about `MOST` in all."""
+    symmetry = result.network_problem.symmetry
+    n = max(1, min(len(result.phi), MOST // symmetry.order))
+    return symmetry.expand(result.phi[:n]).reshape(-1, result.phi.shape[1])
 
 
 def _evidence(study: Study) -> Figures:
     nsbl, labels = study.results["nsbl"], _labels(study)
     found = details(nsbl, NsblDetails)
+    assert found.newton_log_alpha is not None
+    assert found.newton_relevance is not None
+    assert found.mixture is not None
     # Neurons in the order of the tables: the least relevant one second.
     path = found.newton_log_alpha, found.newton_relevance
     index = arrangement(nsbl.network_problem.network, path[1][-1])

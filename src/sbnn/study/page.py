@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,15 @@ from sbnn._core.atomic import whole_file, write_bytes, write_text
 from sbnn._core.extras import require
 from sbnn._core.web_pages import content_security_policy, visible
 from sbnn.methods.registry import title_of
+from sbnn.reports.live.page_data import as_script
 from sbnn.study.claims import Claim, judge
 from sbnn.study.claims import table as claims_table
+from sbnn.study.explorer import N_DRAWS, explorer_data
 from sbnn.study.figures import figures
 from sbnn.study.runs import Study
 from sbnn.study.tables import widths, write_tables
+
+SCRIPTS = (("sbnn.reports", "charts.js"), ("sbnn.study", "explorer.js"))
 
 
 def write_report(study: Study, out: Path) -> tuple[Path, list[Claim]]:
@@ -37,7 +42,7 @@ def write_report(study: Study, out: Path) -> tuple[Path, list[Claim]]:
     claims : list of Claim
     """
     require("report", "A report", "jinja2", "matplotlib")
-    from jinja2 import Environment, PackageLoader, select_autoescape
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 
     claims = judge(study)
     tables = write_tables(study, out, claims_table(claims))
@@ -56,13 +61,22 @@ def write_report(study: Study, out: Path) -> tuple[Path, list[Claim]]:
             {"id": name, "number": number, "title": title, "caption": caption, "source": source}
         )
     environment = Environment(
-        loader=PackageLoader("sbnn.study"),
+        # The charts of the explorer are those of the report of a fit.
+        loader=ChoiceLoader([PackageLoader("sbnn.study"), PackageLoader("sbnn.reports")]),
         autoescape=select_autoescape(default=True),
         finalize=visible,
     )
     nsbl = study.results["nsbl"]
+    script = "".join(
+        (files(room) / "templates" / name).read_text(encoding="utf-8") for room, name in SCRIPTS
+    )
+    explored = explorer_data(study)
     page = environment.get_template("study.html").render(
-        policy=content_security_policy(),
+        policy=content_security_policy(script),
+        script=script,
+        data=as_script(explored),
+        n_draws=N_DRAWS,
+        n_kernels=explored["nKernels"],
         figures={f["id"]: f for f in shown},
         tables={name: _html(table) for name, table in tables.items()},
         claims=claims,

@@ -14,7 +14,7 @@ import numpy as np
 from sbnn import __version__, datasets
 from sbnn._core.atomic import write_text
 from sbnn._core.digests import check_mapping, seal_mapping
-from sbnn.evidence.exact import exact_evidence
+from sbnn.evidence.cold import cold_evidence
 from sbnn.evidence.laplace.problem_models import resting_log_alpha
 from sbnn.io import load
 from sbnn.methods._hierarchical import hierarchical
@@ -112,7 +112,7 @@ def _results(
     parts: dict[str, Callable[[Path], Result]] = {
         "standard_121": lambda c: standard(two, key=1, n_particles=n, checkpoint=c),
         "standard": lambda c: standard(three, key=0, n_particles=n, checkpoint=c),
-        "nsbl": lambda c: nsbl(three, key=0, n_particles=n, checkpoint=c),
+        "nsbl": lambda c: nsbl(three, key=0, n_particles=n, mixture="kde", checkpoint=c),
         "hierarchical": lambda c: hierarchical(three, key=0, n_particles=n, checkpoint=c),
         "laplace": lambda c: laplace(three, key=0, n_particles=n),
         "laplace_nsbl": lambda c: laplace_nsbl(three, key=0, n_particles=n),
@@ -145,7 +145,7 @@ def _laplace_exact(
         # A pruned parameter (α = ∞) is sampled where the hyperprior lets its α come to rest.
         rest = resting_log_alpha(Hyperprior())
         log_alpha = np.where(np.isinf(sparse.log_alpha), rest, sparse.log_alpha)
-        exact = exact_evidence(problem, log_alpha, 7, n_particles=max(n // 2, 200))
+        exact = cold_evidence(problem, log_alpha, 7, n_particles=max(n // 2, 200))
         found = exact.log_evidence, exact.log_evidence_error
         write_text(path, json.dumps(seal_mapping({"log_evidence": found[0], "error": found[1]})))
     return found

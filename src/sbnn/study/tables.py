@@ -114,6 +114,8 @@ def table_evidence(study: Study) -> pd.DataFrame:
     assert nsbl.optima is not None
     found = details(nsbl, NsblDetails)
     claimed, exact = found.mixture_log_evidence, found.mixture_exact_log_evidence
+    assert claimed is not None
+    assert exact is not None
     rows = [("mixture's best α, before refinement", claimed, exact, np.nan)]
     for i, row in nsbl.optima.iterrows():
         name = "NSBL, refined" if i == 0 else f"further optimum {i}"
