@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import platformdirs
 import pytest
+from command_line import PROGRAM
 
 from sbnn import SparseBNNRegressor
 from sbnn._core.digests import file_digest, seal_mapping
 from sbnn.cli import environment as settings
 from sbnn.cli.environment import use_cache, use_cores
+from sbnn.reports.columns import describe
 from sbnn.reports.fit import Record, Source, dumps
 from sbnn.reports.fit_folder import DIGESTS
 from sbnn.reports.output_paths import FIT, MODEL
@@ -103,7 +105,8 @@ def sampled(tmp_path):
     y = np.tanh(frame["x"]) + 0.1 * rng.normal(size=12)
     model = SparseBNNRegressor((1,), method="standard", noise_std=1.0, random_state=0)
     model.fit(frame, y).save(tmp_path / MODEL)
-    record = Record(Source(12), ["x"], ["y"], {}, "", {"y": {}}).as_json()
+    columns = describe(model, ["x"], None)
+    record = Record(Source(12), ["x"], ["y"], {}, "", {"y": {}}, columns=columns).as_json()
     record |= {DIGESTS: {MODEL: file_digest(tmp_path / MODEL)}}
     (tmp_path / FIT).write_text(dumps(seal_mapping(json.loads(dumps(record)))))
     frame.to_csv(tmp_path / "rows.csv", index=False)
@@ -117,13 +120,11 @@ def test_second_process_compiles_nothing(sampled):
         **dict.fromkeys(("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"), str(sampled / "cache")),
         "JAX_LOGGING_LEVEL": "DEBUG",
     }
-    program = [sys.executable, "-c", "from sbnn.cli.main import main; main()", "predict"]
 
     def hits_and_misses() -> tuple[int, ...]:
-        command = [*program, str(sampled), str(sampled / "rows.csv")]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=120
-        )
+        command = [*PROGRAM, "predict", str(sampled), str(sampled / "rows.csv")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr[-2000:]
         # from the debugging log of JAX
         said = done.stderr.lower()
         return tuple(said.count(f"persistent compilation cache {w}") for w in ("hit", "miss"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import json
@@ -19,11 +20,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import PROGRAM, QUICK, run
 
 import sbnn
 from sbnn.cli import comparison_table, progress, terminal
-from sbnn.cli.app import app
 from sbnn.reports import fit as fits
 from sbnn.reports import fit_folder
 from sbnn.reports import output_paths as outputs
@@ -34,8 +34,7 @@ from sbnn.tables import reader as tables
 from sbnn.tables.header import TableError
 
 PARTS = ("mean", "std", "lower", "upper", "noise_std", "function_std")
-QUICK = ["--hidden", "1", "--method", "laplace"]
-PROGRAM = [sys.executable, "-c", "from sbnn.cli.main import main; main()"]
+FIT = ["--target", "y", "--target", "z"]
 # Threads gain nothing on such small matrices.
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -45,28 +44,6 @@ def table(n=24, seed=0):
     x = rng.uniform(-1, 1, size=(n, 2))
     y = np.tanh(2 * x[:, 0]) + 0.1 * rng.normal(size=n)
     return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y, "z": 10 * x[:, 1]})
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    path = tmp_path_factory.mktemp("cli")
-    table().to_csv(path / "data.csv", index=False)
-    return path
-
-
-def run(*arguments, code=0):
-    """Run a command in this process."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
-    return result
-
-
-@pytest.fixture(scope="module")
-def fitted(place):
-    """The folder of a fit of two targets."""
-    out = place / "fit"
-    result = run("fit", place / "data.csv", "--target", "y", "--target", "z", *QUICK, "--out", out)
-    return out, result
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +96,7 @@ def test_predict_writes_the_predictions_of_the_model(fitted, place):
         *("a", "b", "y", "z", "note"),
         *(f"y_{part}" for part in PARTS),
         *(f"z_{part}" for part in PARTS),
-        "extrapolates",
+        *("extrapolates", "missing", "unseen"),
     ]
     pd.testing.assert_frame_equal(got[["a", "b", "y", "z"]], new)
     assert set(got["note"]) == {"text"}
@@ -200,17 +177,21 @@ def test_predict_never_replaces_columns_of_the_new_table(fitted, place):
     assert added == [
         *(f"y_predicted_{part}" for part in PARTS),
         *(f"z_{part}" for part in PARTS),
-        "extrapolates_predicted",
+        *("extrapolates_predicted", "missing", "unseen"),
     ]
 
 
 def test_fit_excludes_columns_and_reports_decimal_commas(place, instant):
     path = place / "european.csv"
-    table().assign(id="x").to_csv(path, index=False, sep=";", decimal=",")
+    new = table().assign(id=[f"r{i}" for i in range(24)])
+    new.to_csv(path, index=False, sep=";", decimal=",")
     arguments = ["fit", path, "--target", "y", "--out", place / "european"]
-    assert "'id'" in run(*arguments, code=2).stderr
-    message = run(*arguments, "--exclude", "id", "--exclude", "z").stderr
+    message = run(*arguments, "--exclude", "z").stderr
     assert "decimal comma" in message
+    assert "ignoring column 'id'" in message
+    assert "2 inputs, 1 target" in message
+    message = run(*arguments, "--force", "--exclude", "id", "--exclude", "z").stderr
+    assert "ignoring" not in message
     assert "2 inputs, 1 target" in message
 
 
@@ -353,8 +334,8 @@ def test_interrupt_during_garbage_collection_is_not_lost(capsys):
     assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
 
 
-def test_ctrl_c_during_a_fit_writes_nothing_and_shows_no_traceback(place):
-    out = place / "killed"
+def interrupted_fit(place, out):
+    """A fit that has been sent Ctrl-C after its first line of progress."""
     process = subprocess.Popen(
         [*PROGRAM, "fit", str(place / "data.csv"), "--target", "y", "--out", str(out)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ONE_THREAD,
@@ -363,7 +344,25 @@ def test_ctrl_c_during_a_fit_writes_nothing_and_shows_no_traceback(place):
     )  # fmt: skip
     assert process.stderr is not None
     assert "fitting 24 rows" in process.stderr.readline()
-    time.sleep(0.5)
+    assert "training: 0 of" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert "stopping with the best result so far" in process.stderr.readline()
+    return process
+
+
+def test_ctrl_c_during_a_fit_reports_the_best_result_so_far(place):
+    out = place / "stopped"
+    process = interrupted_fit(place, out)
+    found, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "! The fit was stopped after" in found
+    assert any("The fit was stopped" in text for text in fit_folder.load(out).record.warnings)
+
+
+def test_second_ctrl_c_writes_nothing_and_shows_no_traceback(place):
+    out = place / "killed"
+    process = interrupted_fit(place, out)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
@@ -373,13 +372,54 @@ def test_ctrl_c_during_a_fit_writes_nothing_and_shows_no_traceback(place):
     assert not [p for p in place.iterdir() if p.name.startswith(".")]
 
 
+def test_time_limit_and_quick_reach_the_fit(place, monkeypatch):
+    seen = {}
+
+    def stop(data, features, targets, options, *rest):
+        seen.update(options=options, time_limit=rest[-2])
+        raise terminal.UsageError("enough")
+
+    monkeypatch.setattr(fits, "fit", stop)
+    arguments = ["--target", "y", "--quick", "--time-limit", "2.5", "--out", place / "limited"]
+    run("fit", place / "data.csv", *arguments, code=2)
+    assert (seen["options"]["n_starts"], seen["time_limit"]) == (4, 150.0)
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "soon", "inf", "nan"])
+def test_time_limit_that_is_no_time_is_a_usage_error(place, limit):
+    result = run("fit", place / "data.csv", "--target", "y", "--time-limit", limit, code=2)
+    assert "--time-limit takes minutes above zero, such as 5" in result.output
+
+
+def test_time_limit_is_refused_for_sampling_methods(place):
+    arguments = ["--target", "y", "--time-limit", "1", "--method", "nsbl"]
+    result = run("fit", place / "data.csv", *arguments, code=2)
+    assert "nsbl samples" in result.output
+
+
+def test_time_limit_is_shared_by_the_fit_and_its_scores(place):
+    data = pd.read_csv(place / "data.csv")
+    options = {"method": "laplace", "random_state": 0, "hidden_layer_sizes": (1,)}
+    limits = []
+
+    @contextlib.contextmanager
+    def watched(model):
+        limits.append(model.time_limit)
+        yield
+
+    fitted = fits.fit(data, ["a", "b"], ["y"], options, time_limit=1e4, watched=watched)
+    assert limits == [5e3]
+    assert fitted.model.time_limit is None
+    assert not fitted.model.ended_early
+
+
 GOOD = "".join(f"{i},{i}\n" for i in range(6))
 BAD = {
     "empty": b"",
     "no header": GOOD.encode(),
     "no target": ("a,b\n" + GOOD).encode(),
     "text": ("a,y\n" + GOOD + "six,6\n").encode(),
-    "nan": ("a,y\n" + GOOD + "6,nan\n").encode(),
+    "infinite": ("a,y\n" + GOOD + "6,inf\n").encode(),
     "one row": b"a,y\n1,2\n",
     "the same target": b"a,y\n" + b"1,2\n3,2\n" * 4,
     "a million columns": (",".join(["y", *(f"c{i}" for i in range(10**6 - 1))]) + "\n").encode(),
@@ -418,8 +458,13 @@ def test_bad_tables_give_one_line_and_exit_code_2(tmp_path, fault, command):
         (["--noise-std", "-1"], "above zero"),
         (["--noise-std", "1,2"], "2 numbers for 1 target"),
         (["--seed", "-1"], "--seed must be between 0 and 2147483647; got -1."),
-        (["--seed", "x"], "Invalid value for '--seed'"),
-        (["--sed", "1"], "No such option: --sed"),
+        (["--seed", "x"], "--seed must be a whole number; got 'x'."),
+        (["--sed", "1"], "there is no option --sed; did you mean --seed?"),
+        (["--missing", "skip"], "--missing must be one of impute, drop, error; got 'skip'."),
+        (["--categorical", "q"], "--categorical 'q' is not one of the inputs."),
+        (["more.csv"], "unexpected argument 'more.csv'; see 'sbnn fit --help'."),
+        (["--out"], "--out needs a value; see"),
+        (["--json=3"], "--json takes no value; see"),
         (["--features", "a,,b"], "names of columns"),
         (["--features", "y"], "target and a feature"),
     ],
@@ -433,9 +478,9 @@ def test_wrong_options_give_one_line_errors(place, arguments, message):
 def test_wrong_usage_has_exit_code_2(place):
     run("fit", place / "data.csv", code=2)
     run("fit", place / "data.csv", "--target", "y", "--no-such-option", code=2)
-    assert run("dance", code=2).stderr == "sbnn: No such command 'dance'; see 'sbnn --help'.\n"
+    assert run("dance", code=2).stderr == "sbnn: there is no command 'dance'; see 'sbnn --help'.\n"
     message = run("fit", code=2).stderr
-    assert message == "sbnn: Missing argument 'DATA.csv'; see 'sbnn fit --help'.\n"
+    assert message == "sbnn: DATA.csv is missing; see 'sbnn fit --help'.\n"
 
 
 def test_sbnn_without_arguments_prints_the_help():
@@ -493,6 +538,26 @@ def test_compare_scores_all_methods_and_writes_them(place):
     assert "--force" in run(*arguments, "--out", out, code=2).stderr
 
 
+def test_compare_includes_baselines(place):
+    arguments = ["compare", place / "data.csv", "--target", "y", *QUICK[:2], "--folds", "2"]
+    chosen = ["laplace", "mean", "Bayesian-Ridge", "gaussian_process"]
+    arguments += [word for name in chosen for word in ("--method", name)]
+    result = run(*arguments, "--out", place / "baselines")
+    assert "gaussian_process" in result.stdout
+    found = json.loads((place / "baselines" / "compare.json").read_text())["methods"]
+    by_name = {m["method"]: m for m in found}
+    assert set(by_name) == {"laplace", "mean", "bayesian_ridge", "gaussian_process"}
+    assert by_name["mean"]["rmse"] > by_name["bayesian_ridge"]["rmse"]
+    assert by_name["mean"]["log_evidence"] is None
+    row = pd.read_csv(place / "baselines" / "compare.csv").set_index("method").loc["mean"]
+    assert np.isnan(row["n_parameters"])
+    line = next(text for text in result.stdout.splitlines() if text.startswith("mean "))
+    assert line.split()[-4:-1] == ["–", "–", "–"]
+    message = run(*arguments[:4], "--method", "median", code=2).stderr
+    assert "--method must be one of" in message
+    assert "gaussian_process; got 'median'" in message
+
+
 def test_folds_must_be_between_two_and_the_number_of_rows(place):
     message = run("compare", place / "data.csv", "--target", "y", "--folds", "25", code=2).stderr
     assert message.splitlines() == [
@@ -501,6 +566,8 @@ def test_folds_must_be_between_two_and_the_number_of_rows(place):
     ]
     message = run("compare", place / "data.csv", "--target", "y", "--folds", "1", code=2).stderr
     assert message == "sbnn: --folds must be at least 2; got 1.\n"
+    message = run("compare", place / "data.csv", "--target", "y", "--folds", "2.5", code=2).stderr
+    assert message == "sbnn: --folds must be a whole number; got '2.5'.\n"
 
 
 def test_many_folds_print_ten_plain_lines(monkeypatch):
@@ -560,10 +627,11 @@ def test_comparison_is_sorted_by_nlpd():
 def test_sampling_methods_are_compared_on_request_only():
     reasons = {"laplace": "", "nsbl": "", "standard": "is too large"}
     chosen, left_out = comparison_table.choose(None, reasons, folds=3)
-    assert chosen == ["laplace"]
+    assert chosen == ["laplace", "mean", "bayesian_ridge", "gaussian_process"]
     assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; include it")
     assert left_out["standard"] == "is too large"
     assert comparison_table.choose(["nsbl", "nsbl"], reasons) == (["nsbl"], {})
+    assert comparison_table.choose(["mean"], reasons) == (["mean"], {})
     assert comparison_table.cost(["laplace"], 3) == ""
     assert comparison_table.cost(["laplace", "nsbl", "standard"], 3).startswith(
         "nsbl, standard: 8 runs of a sampler, a minute or more each; reduce it with --folds 2"
@@ -724,12 +792,11 @@ def test_progress_is_live_on_a_terminal_and_plain_elsewhere(monkeypatch, capsys)
 
 
 def test_fit_warns_about_duplicate_inputs(known, place, instant, monkeypatch):
-    twice = known.data.assign(c=1.8 * known.data["a"] + 32)[["a", "b", "c", "y", "z"]]
-    told = cautions(replace(known, data=twice, features=["a", "b", "c"]))
+    told = cautions(replace(known, data=known.data.assign(b=1.8 * known.data["a"] + 32)))
     again = replace(known, record=replace(known.record, warnings=told))
     monkeypatch.setattr(fits, "fit", lambda *args: again)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "twice").stdout
-    assert "! The inputs “a”, “c” are identical up to scale and offset: the fit cannot tell" in out
+    assert "! The inputs “a”, “b” are identical up to scale and offset: the fit cannot tell" in out
     monkeypatch.setattr(fits, "fit", lambda *args: known)
     out = run("fit", place / "data.csv", "--target", "y", "--out", place / "once").stdout
     assert "are identical" not in out

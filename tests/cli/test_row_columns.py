@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from command_line import QUICK, run
 
 import sbnn
 from sbnn.cli import row_columns
-from sbnn.cli.app import app
-from sbnn.reports import fit_folder, validation
+from sbnn.reports import comparison, fit_folder
 
-QUICK = ["--hidden", "1", "--method", "laplace"]
+COLUMNS = ["--noise-column", "error", "--weight-column", "times"]
+FIT = ["--target", "y", "--exclude", "z", *COLUMNS]
 
 
 def table(n=40, seed=0):
@@ -26,27 +26,6 @@ def table(n=40, seed=0):
     return pd.DataFrame({"a": a, "y": y, "z": -a, "error": error, "times": times})
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    path = tmp_path_factory.mktemp("rows")
-    table().to_csv(path / "data.csv", index=False)
-    return path
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
-    return result
-
-
-@pytest.fixture(scope="module")
-def fitted(place):
-    """The folder of a fit with errors and weights."""
-    out = place / "fit"
-    columns = ["--exclude", "z", "--noise-column", "error", "--weight-column", "times"]
-    return out, run("fit", place / "data.csv", "--target", "y", *columns, *QUICK, "--out", out)
-
-
 # ------------------------------------------------------------------------------ before any work
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -56,6 +35,10 @@ def fitted(place):
         (["--noise", "student-t", "--noise-column", "error"], "--noise student_t cannot be"),
         (["--noise-std", "1", "--noise-column", "error"], "cannot be combined"),
         (["--noise-column", "eror"], "no column 'eror'; did you mean 'error'?"),
+        (
+            ["--noise", "varying", "--method", "last_layer"],
+            "cannot be combined with --method last_l",
+        ),
         (["--weight-column", "time"], "no column 'time'; did you mean 'times'?"),
         (["--target", "z", "--noise-column", "error"], "1 column given with --noise-column for 2"),
         (["--noise-column", "y"], "'y' cannot hold both a target and errors"),
@@ -80,10 +63,14 @@ WRONG_CELLS = [
     ("error", "n.a.", "line 5, column 'error': 'n.a.' is not a number."),
     ("error", "1e30", "line 5, column 'error': this standard error does not suit 'y'"),
     ("times", "-1", "line 5, column 'times': a weight must not be negative; got -1."),
+    ("times", "1e-300", "a weight must be zero or at least 1e-09; got 1e-300."),
     ("times", "nan", "line 5, column 'times': 'nan' is a missing value"),
 ]
-# A column of numbers in a Parquet file cannot hold text.
-IN_PARQUET = [wrong for wrong in WRONG_CELLS if wrong[1] not in ("", "n.a.")]
+# A column of numbers in a Parquet file cannot hold text, and NaN is an empty cell there.
+IN_PARQUET = [
+    *(wrong for wrong in WRONG_CELLS if wrong[1] not in ("", "n.a.", "nan")),
+    ("times", "nan", "line 5, column 'times': an empty cell is a missing value"),
+]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +169,14 @@ def test_every_target_has_its_own_errors(place):
     assert found.record.features == ["a"]
     np.testing.assert_allclose(found.held_out.noise_std[:, 0], table()["error"])
     np.testing.assert_allclose(found.held_out.noise_std[:, 1], 0.5)
+    assert found.record.options["noise"] == "constant"
+    new = table(6, seed=1)[["a", "error"]]
+    new.to_csv(place / "one_error.csv", index=False)
+    result = run("predict", out, place / "one_error.csv", "--json")
+    assert "has no column 'e' with standard errors; intervals for z are" in result.stderr
+    predicted = json.loads(result.stdout)["predictions"]
+    np.testing.assert_allclose(predicted["y"]["noise_std"], new["error"])
+    np.testing.assert_allclose(predicted["z"]["noise_std"], 0.5)
 
 
 def test_requested_noise_is_used(place):
@@ -201,9 +196,8 @@ def test_compare_passes_errors_and_weights_to_every_fit(place, monkeypatch):
         seen.append(rest[-1])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(validation, "compare_methods", remember)
-    columns = ["--noise-column", "error", "--weight-column", "times"]
-    run("compare", place / "data.csv", "--target", "y", *columns, code=130)
+    monkeypatch.setattr(comparison, "compare_methods", remember)
+    run("compare", place / "data.csv", "--target", "y", *COLUMNS, code=130)
     used = table()[table()["times"] > 0]
     np.testing.assert_allclose(seen[0].noise_std[:, 0], used["error"])
     np.testing.assert_array_equal(seen[0].weights, used["times"])

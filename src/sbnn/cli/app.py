@@ -10,11 +10,14 @@ from typer.core import TyperGroup
 
 from sbnn import __version__
 from sbnn.cli.commands.compare import compare
+from sbnn.cli.commands.export import export
 from sbnn.cli.commands.fit import HELP as FIT_HELP
 from sbnn.cli.commands.fit import fit
+from sbnn.cli.commands.next import next_measurement
 from sbnn.cli.commands.paper import paper
 from sbnn.cli.commands.predict import predict
 from sbnn.cli.commands.report import report
+from sbnn.cli.parsing_errors import worded
 from sbnn.cli.streams import write_output
 from sbnn.cli.terminal import FAILED, USAGE, print_error
 
@@ -32,9 +35,7 @@ class OneLineErrors(TyperGroup):
         try:
             code = super().main(args, standalone_mode=False, **kwargs)
         except ParsingError as error:
-            within = error.ctx is not None and error.ctx.parent is not None
-            command = f"sbnn {error.ctx.info_name}" if within else "sbnn"
-            print_error(f"{error.format_message().rstrip('.')}; see '{command} --help'.")
+            print_error(worded(error))
             sys.exit(USAGE)
         except OSError as error:  # help for a stream that cannot be written to
             print_error(f"standard output: {error.strerror}.")
@@ -69,14 +70,27 @@ def root(
     A first session:
       sbnn fit data.csv --target y --out model
       sbnn predict model new.csv --out predictions.csv
-    Then open model/report.html. 'sbnn COMMAND --help' explains a command.
+    Then open model/report.html: how good the predictions are, which columns matter, and how.
+
+    \b
+    When to run what:
+      fit      you have a table and want to understand or predict one of its columns
+      predict  you have new rows and want their values, with intervals
+      next     you can measure more rows and want to know which help most
+      compare  you want to know whether a network is worth it, against simple models
+      export   you need predictions where sbnn is not installed
+      report   you have upgraded sbnn and want the report in its new form
+      paper    you want to see the method verified on a problem with a known answer
+    'sbnn COMMAND --help' explains a command.
     """
     if context.invoked_subcommand is None:
         write_output(context.get_help() + "\n")
 
 
-app.command(short_help="Fit a network to a table and write a report.", help=FIT_HELP)(fit)
-app.command(short_help="Predict new rows with a fitted network.")(predict)
-app.command(short_help="Compare methods on held-out rows of a table.")(compare)
+app.command(short_help="Learn to predict a column of a table; write a report.", help=FIT_HELP)(fit)
+app.command(short_help="Predict new rows, with intervals.")(predict)
+app.command("next", short_help="Suggest the next measurements.")(next_measurement)
+app.command(short_help="Compare networks with simple models on unseen rows.")(compare)
+app.command(short_help="Write a model for other programs.")(export)
 app.command(short_help="Rewrite the report of a fit.")(report)
 app.command(short_help="Run the study behind the method.")(paper)

@@ -14,7 +14,8 @@ import numpy as np
 from sbnn import __version__
 from sbnn._core.atomic import whole_folder, write_text
 from sbnn._core.text import fixed, number, percent, rounded, with_error
-from sbnn.methods.registry import SAMPLING
+from sbnn.methods.registry import COMPARED, SAMPLING
+from sbnn.reports.baselines import BASELINES
 from sbnn.reports.fit import dumps
 from sbnn.tables.header import TableError
 
@@ -32,13 +33,16 @@ COLUMNS = {
     "n_parameters": "of",
     "seconds": "seconds",
 }
+NOTHING = "–"
 NOTES = (
     "Scores are for held-out rows, the same for all methods. NLPD: mean negative log predictive",
     "density in nats; lower is better, as for RMSE, CRPS and width. in 95 %: share of rows inside",
-    "their 95 % interval. kept, of: parameters kept and in total, averaged over the optima, whose",
-    "networks may differ in size. seconds: time of one fit to all rows. Log evidence is for all",
-    "rows, in nats. It does not rank methods: for laplace and laplace_nsbl it is an estimate at",
-    "the best optimum, for nsbl the maximum over α.",
+    "their 95 % interval. kept, of: parameters kept and in total, of all networks that the",
+    "prediction averages. seconds: time of one fit to all rows. Log evidence is for all rows, in",
+    "nats. It does not rank methods: for laplace and laplace_nsbl it is an estimate at",
+    "the best optimum, for nsbl the maximum over α. Baselines (mean, bayesian_ridge,",
+    "gaussian_process) are scikit-learn's; a network that is not clearly better than they are is",
+    "not worth its complexity.",
 )
 # Differences above this many standard errors are called clear; chance exceeds it once in twenty.
 CLEAR = 2.0
@@ -47,21 +51,23 @@ CLEAR = 2.0
 def choose(
     requested: Sequence[str] | None, reasons: dict[str, str], folds: int = 5
 ) -> tuple[list[str], dict[str, str]]:
-    """The methods to compare, and those skipped with the reason.
+    """The methods to compare, baselines included, and those skipped with the reason.
 
     A requested method that is not feasible is an error. Methods that sample must be requested: they
     run once for all rows and once per fold, a minute or more each.
     """
+    known = (*reasons, *BASELINES)
     for method in requested or ():
-        if method not in reasons:
-            raise TableError(f"--method must be one of {', '.join(reasons)}; got {method!r}.")
-        if reasons[method]:
+        if method not in known:
+            raise TableError(f"--method must be one of {', '.join(known)}; got {method!r}.")
+        if reasons.get(method):
             raise TableError(f"{method} {reasons[method]}; give a smaller --hidden.")
     if requested:
         return list(dict.fromkeys(requested)), {}
     slow = f"samples: {folds + 1} runs of a minute or more; include it with --method"
     skipped = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
-    return [m for m in reasons if m not in skipped], skipped
+    chosen = [m for m in reasons if m in COMPARED and m not in skipped]
+    return [*chosen, *BASELINES], skipped
 
 
 def against_best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -169,7 +175,7 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 def _decimals(values: Sequence[Any]) -> int | None:
     """Decimals that show the largest number with three digits; None for extreme numbers."""
-    largest = max((abs(v) for v in values if not isinstance(v, str)), default=0.0)
+    largest = max((abs(v) for v in values if isinstance(v, int | float)), default=0.0)
     return 2 - math.floor(math.log10(largest)) if 0.01 <= largest < 1000 else None
 
 
@@ -177,6 +183,8 @@ def _cell(name: str, record: dict[str, Any], n_rows: int, decimals: int | None) 
     value = record[name]
     if isinstance(value, str):
         return value
+    if value is None:
+        return NOTHING
     if name == "coverage_95":
         return percent(value, n_rows)
     if name in ("n_parameters", "n_parameters_kept"):

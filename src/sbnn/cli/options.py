@@ -11,17 +11,20 @@ import typer
 from sbnn._core.text import plural
 from sbnn.cli import row_columns
 from sbnn.cli.terminal import UsageError, printable, warn
-from sbnn.methods.registry import CHOICES
+from sbnn.methods.registry import CHOICES, SAMPLING, VERIFIABLE
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from sbnn.tables.column_types import ColumnType
 
 Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA.csv",
         readable=False,  # the reader has a better message
-        help="Table of numbers (CSV, TSV or Parquet) with column names on the first line.",
+        help="Table (CSV, TSV or Parquet) with column names on the first line. Columns may hold "
+        "numbers, percentages, text, yes or no, dates and times.",
     ),
 ]
 Folder = Annotated[
@@ -43,8 +46,23 @@ Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help='Columns to ignore, such as row IDs or dates (repeatable). Use "" for an unnamed '
-        "column.",
+        help='Columns to ignore, such as row IDs (repeatable). Use "" for an unnamed column.',
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of numbers that are codes, such as a postal zone or a machine number "
+        "(repeatable). Columns of text need no option.",
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Empty cells of inputs: impute fills them several times from similar rows, drop "
+        "leaves out the rows, error stops.",
     ),
 ]
 Hidden = Annotated[
@@ -91,8 +109,27 @@ WeightColumn = Annotated[
     ),
 ]
 Seed = Annotated[
-    int,
+    str,
     typer.Option(metavar="NUMBER", help="Random seed: the same seed gives the same result."),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Compute the exact evidence of every optimum by sampling; takes minutes.",
+    ),
+]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="A first look: a quarter of the starts, a little less accurate."),
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--time-limit",
+        metavar="MINUTES",
+        help="Stop after about this time and report the best result so far.",
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -104,6 +141,7 @@ Encoding = Annotated[
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
+MISSING = ("impute", "drop", "error")
 MAX_SEED = 2**31 - 1
 MAX_WIDTH = 1000
 
@@ -119,33 +157,43 @@ def target_columns(data: Path, target: list[str] | None, encoding: str | None) -
     raise UsageError(f"--target is missing: which column should be predicted? {data} has {shown}.")
 
 
-def read_numbers(
+def read_table(
     data: Path,
     targets: Sequence[str],
     features: Sequence[str] | None,
     exclude: Sequence[str] | None,
     encoding: str | None,
-    others: Sequence[str] = (),
-) -> tuple[pd.DataFrame, list[str]]:
-    """The numbers of a table and the names of its inputs; warn about what was guessed.
+    others: Sequence[str],
+    categorical: Sequence[str] | None,
+    missing: str,
+) -> tuple[pd.DataFrame, dict[str, ColumnType]]:
+    """The columns of a table and the types of its inputs; warn about what was guessed.
 
     `others` are columns of standard errors and weights.
     """
     from sbnn.tables import reader as tables
 
     table = tables.read(
-        data, targets, features or None, exclude or (), encoding=encoding, others=others
-    )
+        data, targets, features or None, exclude or (), encoding=encoding, others=others,
+        categorical=categorical or (), missing=missing,
+    )  # fmt: skip
     for line in table.notes:
         warn(line)
     for name in targets:
-        if table.numbers[name].nunique() == 1:
+        if table.frame[name].nunique() == 1:
             raise UsageError(
                 f"{data}: column {name!r} has the same value in every row; there is nothing to "
                 "predict."
             )
-    used = {*targets, *others}
-    return table.numbers, [name for name in table.numbers.columns if name not in used]
+    return table.frame, table.types
+
+
+def check_missing(missing: str) -> str:
+    """What to do about missing cells, or a UsageError."""
+    name = missing.strip().lower()
+    if name not in MISSING:
+        raise UsageError(f"--missing must be one of {', '.join(MISSING)}; got {missing!r}.")
+    return name
 
 
 def normalise_method(method: str) -> str:
@@ -157,32 +205,47 @@ def estimator_options(
     hidden: str | None,
     method: str,
     noise_std: str | None,
-    seed: int,
+    seed: str,
     n_targets: int,
     noise: str = "auto",
+    missing: str = "impute",
 ) -> dict[str, Any]:
     """Checked arguments of `SparseBNNRegressor`."""
     method = normalise_method(method)
     if method not in CHOICES:
         raise UsageError(f"--method must be one of {', '.join(CHOICES)}; got {method!r}.")
+    noise = row_columns.check_noise(noise, noise_std is not None)
+    row_columns.check_noise_of_methods(noise, [method])
     return {
         "hidden_layer_sizes": _widths(hidden),
         "method": method,
         "noise_std": _noise_std(noise_std, n_targets),
-        "noise": row_columns.check_noise(noise, noise_std is not None),
+        "noise": noise,
         "random_state": check_seed(seed),
+        # Rows that are dropped here may be predicted later.
+        "missing": "error" if missing == "error" else "impute",
     }
 
 
-def check_seed(seed: int) -> int:
+def whole_number(option: str, text: str) -> int:
+    """The value of an option that takes a whole number, or a UsageError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{option} must be a whole number; got {printable(text)!r}.") from None
+
+
+def check_seed(text: str) -> int:
     """The seed, or a UsageError."""
+    seed = whole_number("--seed", text)
     if not 0 <= seed <= MAX_SEED:
         raise UsageError(f"--seed must be between 0 and {MAX_SEED}; got {seed}.")
     return seed
 
 
-def check_folds(folds: int, n_rows: int | None = None, data: Path | None = None) -> None:
-    """Raise UsageError for fewer than 2 folds, or for more folds than rows if those are known."""
+def check_folds(text: str, n_rows: int | None = None, data: Path | None = None) -> int:
+    """The number of folds; UsageError for fewer than 2, or for more than rows if they are known."""
+    folds = whole_number("--folds", text)
     if folds < 2:
         raise UsageError(f"--folds must be at least 2; got {folds}.")
     if n_rows is not None and folds > n_rows:
@@ -190,6 +253,7 @@ def check_folds(folds: int, n_rows: int | None = None, data: Path | None = None)
             f"--folds {folds} exceeds the {n_rows} rows of {data}; give at most {n_rows}, which "
             "holds out one row at a time."
         )
+    return folds
 
 
 def _widths(hidden: str | None) -> str | tuple[int, ...]:
@@ -240,3 +304,32 @@ def _list(text: str, convert: Callable[[str], Any], usage: str) -> list[Any]:
         return [convert(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(f"{usage}; got {printable(text)!r}.") from None
+
+
+def check_time_limit(text: str | None, method: str) -> float | None:
+    """The time limit in seconds, or a UsageError."""
+    if text is None:
+        return None
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes < float("inf"):
+        raise UsageError(
+            f"--time-limit takes minutes above zero, such as 5; got {printable(text)!r}."
+        )
+    if method in SAMPLING:
+        raise UsageError(
+            f"--time-limit works with methods that do not sample; {method} samples. Leave it out, "
+            "or use the default --method."
+        )
+    return 60.0 * minutes
+
+
+def check_verify(verify: bool, method: str) -> None:
+    """Raise a UsageError if the method has no Laplace approximation to verify."""
+    if verify and method not in ("auto", *VERIFIABLE):
+        raise UsageError(
+            f"--verify checks the methods {', '.join(VERIFIABLE)}; {method} does not use the "
+            "Laplace approximation. Leave out --verify."
+        )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from sbnn._core.text import duration
 from sbnn.cli.terminal import note
+from sbnn.methods.registry import SAMPLING
 
 STAGE_SECONDS = 10.0  # between two plain lines of one run of a sampler
 FOLD_LINES = 10  # plain lines at most, however many folds there are
 
 
 class Progress:
-    """What a command is doing: steps, folds, and the stages of samplers.
+    """What a command is doing: steps, folds, starts of a fit, and the stages of samplers.
 
     Parameters
     ----------
@@ -52,6 +56,36 @@ class Progress:
         if self.live or now - self._last_stage > STAGE_SECONDS or stage.beta >= 1:
             self._last_stage = now
             self.event(text)
+
+    def on_start(self, progress: Any) -> None:
+        """Show how far a fit without sampling is: starts, log evidence, time left."""
+        now = time.perf_counter()
+        if self.live or now - self._last_stage > STAGE_SECONDS:
+            self._last_stage = now
+            self.step(str(progress))
+
+    @contextlib.contextmanager
+    def fitting(self, model: Any) -> Iterator[None]:
+        """Show how far the fit of a model is; Ctrl-C ends it with the best result so far.
+
+        A second Ctrl-C interrupts the command.
+        """
+        if model.method in SAMPLING or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            signal.signal(signal.SIGINT, before)
+            self.step("stopping with the best result so far; press Ctrl-C again to quit without it")
+            model.stop()
+
+        model.set_params(verbose=self.on_start)
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def event(self, text: str) -> None:
         """Show a step within a method."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,27 @@ def check_noise(noise: str, known: bool) -> str:
             f"--noise {name} cannot be combined with --noise-std: known noise is Gaussian."
         )
     return name
+
+
+def check_noise_of_methods(noise: str, methods: Collection[str]) -> None:
+    """Raise UsageError if one of the methods does not have this kind of noise.
+
+    Parameters
+    ----------
+    noise : str
+        From `check_noise`.
+    methods : collection of str
+        Methods that will be run.
+    """
+    if "last_layer" not in methods or noise == "auto":
+        return
+    from sbnn.regressor.last_layer import KIND_NAMES
+
+    if noise not in KIND_NAMES:
+        raise UsageError(
+            f"--noise {noise} cannot be combined with --method last_layer; choose "
+            f"{' or '.join(KIND_NAMES)}, or another method."
+        )
 
 
 def check_noise_columns(
@@ -133,6 +154,7 @@ def use_weights(
     -------
     DataFrame
     """
+    from sbnn.regressor.rows import MAX_WEIGHT, MIN_WEIGHT
     from sbnn.tables.reader import MIN_ROWS
 
     if column is None:
@@ -141,6 +163,10 @@ def use_weights(
         raise UsageError(f"{column!r} cannot be both --noise-column and --weight-column.")
     weights = frame[column].to_numpy()
     _check_cells(data, frame, column, weights < 0, "a weight must not be negative")
+    most = f"a weight says how often a row was observed, at most {MAX_WEIGHT:g} times"
+    _check_cells(data, frame, column, weights > MAX_WEIGHT, most)
+    small = f"a weight must be zero or at least {MIN_WEIGHT:g}"
+    _check_cells(data, frame, column, (weights > 0) & (weights < MIN_WEIGHT), small)
     if set(SAMPLING).intersection(methods):
         whole = "methods that sample need whole numbers as weights"
         _check_cells(data, frame, column, weights % 1 != 0, whole)

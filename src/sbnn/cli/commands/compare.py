@@ -9,7 +9,12 @@ import typer
 
 from sbnn.cli import options as opt
 from sbnn.cli.progress import show_progress
-from sbnn.cli.row_columns import check_errors, check_noise_columns, use_weights
+from sbnn.cli.row_columns import (
+    check_errors,
+    check_noise_columns,
+    check_noise_of_methods,
+    use_weights,
+)
 from sbnn.cli.terminal import echo, error_handling, print_json
 
 
@@ -18,14 +23,17 @@ def compare(
     target: opt.Target = None,
     features: opt.Features = None,
     exclude: opt.Exclude = None,
+    categorical: opt.Categorical = None,
+    missing: opt.Missing = "impute",
     encoding: opt.Encoding = None,
     hidden: opt.Hidden = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Compare only this method (repeatable). Default: laplace_nsbl and laplace, which "
-            "do not sample.",
+            help="Compare only this method or baseline (repeatable). Default: laplace_nsbl and "
+            "laplace, which do not sample, and the baselines mean, bayesian_ridge and "
+            "gaussian_process.",
         ),
     ] = None,
     noise: opt.Noise = "auto",
@@ -33,13 +41,13 @@ def compare(
     noise_column: opt.NoiseColumn = None,
     weight_column: opt.WeightColumn = None,
     folds: Annotated[
-        int,
+        str,
         typer.Option(
             metavar="NUMBER",
             help="Number of cross-validation folds; the number of rows gives leave-one-out.",
         ),
-    ] = 5,
-    seed: opt.Seed = 0,
+    ] = "5",
+    seed: opt.Seed = "0",
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for the table (CSV, JSON).")
     ] = None,
@@ -47,7 +55,10 @@ def compare(
     as_json: opt.Json = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Compare methods on held-out rows by cross-validation.
+    """Compare networks with simple models on rows that were left out of the fit.
+
+    Run this before you rely on a network: the table shows whether it predicts better than the
+    mean, a linear model and a Gaussian process, and whether the difference exceeds chance.
 
     Methods that sample (nsbl, standard, hierarchical) run once on all rows and once per fold, a
     minute or more each. To include them, use --method, a small --hidden and perhaps --folds 3.
@@ -55,37 +66,46 @@ def compare(
     with error_handling(debug):
         from sbnn.reports import output_paths
 
-        opt.check_folds(folds)
+        opt.check_folds(folds)  # before the table is read
         if out is not None:
             output_paths.check_folder(out, force, output_paths.COMPARISON_FILES)
         targets = opt.target_columns(data, target, encoding)
-        options = opt.estimator_options(hidden, "auto", noise_std, seed, len(targets), noise)
+        missing = opt.check_missing(missing)
+        options = opt.estimator_options(
+            hidden, "auto", noise_std, seed, len(targets), noise, missing
+        )
+        requested = None if method is None else list(map(opt.normalise_method, method))
+        check_noise_of_methods(options["noise"], requested or ())
         errors = check_noise_columns(noise_column, len(targets), options["noise"], noise_std)
         others = [*errors, *([] if weight_column is None else [weight_column])]
-        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding, others)
+        frame, types = opt.read_table(
+            data, targets, features, exclude, encoding, others, categorical, missing
+        )
+        inputs = list(types)
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
-        requested = None if method is None else list(map(opt.normalise_method, method))
         frame = use_weights(data, frame, weight_column, requested or ())
-        opt.check_folds(folds, len(frame), data)
+        n_folds = opt.check_folds(folds, len(frame), data)
 
         from sbnn.cli import comparison_table as comparison
+        from sbnn.regressor.inputs import count_encoded
         from sbnn.regressor.options import infeasible
-        from sbnn.reports import validation
+        from sbnn.reports.comparison import compare_methods
         from sbnn.reports.fit import per_row
 
-        reasons = infeasible(options["hidden_layer_sizes"], len(inputs), len(targets))
-        chosen, skipped = comparison.choose(requested, reasons, folds)
+        n_inputs = count_encoded(frame[inputs])
+        reasons = infeasible(options["hidden_layer_sizes"], n_inputs, len(targets))
+        chosen, skipped = comparison.choose(requested, reasons, n_folds)
         y = frame[targets].to_numpy()
         with show_progress(quiet=as_json) as progress:
-            if warning := comparison.cost(chosen, folds):
+            if warning := comparison.cost(chosen, n_folds):
                 progress.step(warning)
-            records = validation.compare_methods(
-                chosen, options, frame[inputs], y, folds, progress.step, progress.on_fold,
+            records = compare_methods(
+                chosen, options, frame[inputs], y, n_folds, progress.step, progress.on_fold,
                 progress, per_row(frame, errors, weight_column),
             )  # fmt: skip
         summary = comparison.summary(
-            records, skipped, data, targets, inputs, options, folds, len(y)
+            records, skipped, data, targets, inputs, options, n_folds, len(y)
         )
         if out is not None:
             replaceable = output_paths.COMPARISON_FILES if force else frozenset()

@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sbnn.reports.fit import Fit, Record
+    from sbnn.tables.column_types import ColumnType
 
 
+QUICK_STARTS = 4
 _METHODS = "\n".join(
     f"  {m.name:<12}  {m.summary}" + (" (used by auto)" if m.name == AUTO else "")
     for m in METHODS.values()
 )
 # Typer keeps the line breaks of paragraphs that begin with \b.
-HELP = f"""Fit a network to a table; write the model, scores on held-out rows, and a report.
+HELP = f"""Learn to predict a column of a table from the others; write a model and a report.
+
+Run this when you want to know how well a column can be predicted, which of the other columns it
+depends on and how, and how certain each prediction is. Text, dates, percentages and empty cells
+are handled as they are; columns that only name rows are ignored. All scores are for rows that were
+left out of the fit.
 
 \b
 Methods:
@@ -43,6 +50,8 @@ def fit(
     target: opt.Target = None,
     features: opt.Features = None,
     exclude: opt.Exclude = None,
+    categorical: opt.Categorical = None,
+    missing: opt.Missing = "impute",
     encoding: opt.Encoding = None,
     hidden: opt.Hidden = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="One of the methods above.")] = "auto",
@@ -50,7 +59,10 @@ def fit(
     noise_std: opt.NoiseStd = None,
     noise_column: opt.NoiseColumn = None,
     weight_column: opt.WeightColumn = None,
-    seed: opt.Seed = 0,
+    verify: opt.Verify = False,
+    quick: opt.Quick = False,
+    time_limit: opt.TimeLimit = None,
+    seed: opt.Seed = "0",
     out: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder to write. Default: DATA-fit."),
@@ -68,17 +80,30 @@ def fit(
         folder = out or Path(f"{data.stem}-fit")
         output_paths.check_folder(folder, force, output_paths.FIT_FILES)
         targets = opt.target_columns(data, target, encoding)
-        options = opt.estimator_options(hidden, method, noise_std, seed, len(targets), noise)
+        missing = opt.check_missing(missing)
+        options = opt.estimator_options(
+            hidden, method, noise_std, seed, len(targets), noise, missing
+        )
+        if quick:
+            options["n_starts"] = QUICK_STARTS
+        opt.check_verify(verify, options["method"])
+        limit = opt.check_time_limit(time_limit, options["method"])
         errors = check_noise_columns(noise_column, len(targets), options["noise"], noise_std)
         others = [*errors, *([] if weight_column is None else [weight_column])]
-        frame, inputs = opt.read_numbers(data, targets, features, exclude, encoding, others)
+        frame, types = opt.read_table(
+            data, targets, features, exclude, encoding, others, categorical, missing
+        )
+        inputs = list(types)
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
         frame = use_weights(data, frame, weight_column, [options["method"]], errors)
         load_libraries()
-        _warn_if_slow(options, len(inputs), len(targets))
+        _warn_if_slow(options, frame[inputs], len(targets))
         with show_progress(quiet=as_json) as progress:
-            fitted = _fit(frame, inputs, targets, options, data, progress, errors, weight_column)
+            fitted = _fit(
+                frame, types, targets, options, data, progress, errors, weight_column, verify,
+                limit,
+            )  # fmt: skip
             _write(fitted, folder, output_paths.FIT_FILES if force else frozenset())
         if as_json:
             print_json({"out": str(folder), **fitted.record.as_json()})
@@ -87,10 +112,11 @@ def fit(
             echo(f"report: {folder / output_paths.REPORT}")
 
 
-def _warn_if_slow(options: dict[str, Any], n_inputs: int, n_targets: int) -> None:
+def _warn_if_slow(options: dict[str, Any], inputs: pd.DataFrame, n_targets: int) -> None:
+    from sbnn.regressor.inputs import count_encoded
     from sbnn.regressor.options import infeasible
 
-    method = options["method"]
+    n_inputs, method = count_encoded(inputs), options["method"]
     reason = infeasible(options["hidden_layer_sizes"], n_inputs, n_targets).get(method)
     if reason:
         warn(
@@ -101,20 +127,23 @@ def _warn_if_slow(options: dict[str, Any], n_inputs: int, n_targets: int) -> Non
 
 def _fit(
     frame: pd.DataFrame,
-    inputs: list[str],
+    types: dict[str, ColumnType],
     targets: list[str],
     options: dict[str, Any],
     data: Path,
     progress: Progress,
     errors: list[str],
     weight_column: str | None,
+    verify: bool,
+    time_limit: float | None,
 ) -> Fit:
     """Fit a model and show the progress."""
     from sbnn._core.memory import naming_lack_of_memory
     from sbnn.reports import fit as fits
 
+    inputs = list(types)
     progress.step(
-        f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}, "
+        f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}{_kinds(types)}, "
         f"{plural(len(targets), 'target')}"
     )
     if options["method"] == "nsbl":
@@ -122,10 +151,19 @@ def _fit(
     with naming_lack_of_memory("fitting the model"):
         fitted = fits.fit(
             frame, inputs, targets, options, data, command_line(),
-            progress.step, progress.on_fold, progress, errors, weight_column,
+            progress.step, progress.on_fold, progress, errors, weight_column, types, verify,
+            time_limit, progress.fitting,
         )  # fmt: skip
     progress.step("writing the report")
     return fitted
+
+
+def _kinds(types: dict[str, ColumnType]) -> str:
+    """How many inputs are of which kind, unless all are numbers."""
+    from collections import Counter
+
+    counts = Counter(kind for kind, _ in types.values() if kind != "number")
+    return f" ({', '.join(f'{n} {kind}' for kind, n in counts.items())})" if counts else ""
 
 
 def _write(fitted: Fit, folder: Path, replaceable: frozenset[str]) -> None:
@@ -146,7 +184,9 @@ def _print_summary(record: Record, seconds: float) -> None:
         echo(f"{marks[sentence.tone]} {sentence.text}")
     for text in record.warnings:
         echo(f"! {text}")
+    verified = sum(row["seconds"] for row in record.verification)
     note(
-        f"took {duration(seconds)}: fit {duration(record.seconds)}, held-out rows "
-        f"{duration(record.seconds_unseen)}, the rest reading and writing"
+        f"took {duration(seconds)}: fit {duration(record.seconds)}, "
+        + (f"verification {duration(verified)}, " if verified else "")
+        + f"held-out rows {duration(record.seconds_unseen)}, the rest reading and writing"
     )

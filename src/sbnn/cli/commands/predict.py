@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sbnn._core.text import plural
+from sbnn._core.text import listed, plural
 from sbnn.cli import options as opt
 from sbnn.cli.row_columns import check_positive
 from sbnn.cli.streams import write_utf8
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from sbnn.regressor.estimator import SparseBNNRegressor
     from sbnn.reports.fit import Record
     from sbnn.tables.reader import Table
 
@@ -40,17 +41,22 @@ def predict(
 ) -> None:
     """Predict new rows: mean, standard deviation and 95 % interval of every target.
 
+    Run this when you have rows whose target is not known yet, or to check a fit on rows you kept.
+
     All columns of DATA.csv are kept unchanged, with its separator and decimal sign; the encoding
     is UTF-8. For a target y, the new columns are y_mean, y_std, y_lower and y_upper; the interval
     contains a new observation, noise included, with probability 95 %. y_noise_std and
     y_function_std are the two parts of y_std, the noise and the uncertainty of the function: the
-    square of y_std is the sum of their squares. The last column, extrapolates, names the inputs
-    outside the range seen in the fit. Predictions are rounded to a thousandth of their standard
-    deviation; --json has all digits. If the fit used --noise-column and DATA.csv has that column,
+    square of y_std is the sum of their squares. The last columns name inputs: extrapolates those
+    outside the range seen in the fit, missing those without a value, unseen those with a category
+    that the fit did not have. Intervals of such rows are wider: the prediction averages over what
+    the value may be. Predictions are rounded to a thousandth of their standard deviation; --json
+    has all digits. If the fit used --noise-column and DATA.csv has that column,
     the standard errors in it are used.
     """
     with error_handling(debug):
         from sbnn.reports import fit_folder, predictions
+        from sbnn.reports.columns import types_of
         from sbnn.reports.output_paths import check_file
         from sbnn.tables import reader as tables
 
@@ -59,60 +65,93 @@ def predict(
         record = fit_folder.read_record(model)
         table = tables.read(
             data, (), record.features, min_rows=1, whole=True, encoding=encoding,
-            others=record.noise_columns, if_present=True,
+            others=record.noise_columns, if_present=True, types=types_of(record.columns),
+            missing=record.options.get("missing", "impute"),
         )  # fmt: skip
         for line in table.notes:
             warn(line)
-        n = len(table.numbers)
-        errors = _errors(data, table.numbers, record)
-        inputs = table.numbers[record.features]
-        predicted = _predict(model, inputs, record.targets, errors)
-        outside = fit_folder.extrapolations(model, inputs, record.data.rows)
+        n = len(table.frame)
+        errors = _errors(data, table.frame, record)
+        inputs = table.frame[record.features]
+        fitted = fit_folder.read_model(model)
+        predicted = _predict(fitted, inputs, record.targets, errors)
+        outside = fit_folder.extrapolations(model, inputs, record)
+        unknown = fitted.unknown_cells(inputs)
+        flags = {"extrapolates": predictions.by_row(outside, n), **unknown.to_dict("list")}
+        _warn_about(unknown)
         for name, rows in outside.items():
             warn(
                 f"{rows.sum():,} of {n:,} rows are outside the range of {name!r} in the fit; there "
                 "the model extrapolates, and its intervals may be too narrow."
             )
         if out is not None:
-            _write(out, table, predicted, outside, force)
+            _write(out, table, predicted, flags, force)
         if as_json:
             answer = {
                 "rows": n,
                 "out": None if out is None else str(out),
                 "predictions": predicted,
-                "extrapolates": predictions.by_row(outside, n),
+                **flags,
             }
             print_json(answer)
         elif out is None:
-            write_utf8(_csv(table, predicted, outside, table.separator))
+            write_utf8(_csv(table, predicted, flags, table.separator))
         else:
             echo(f"{plural(n, 'row')} predicted: {out}")
 
 
 def _errors(data: Path, numbers: pd.DataFrame, record: Record) -> np.ndarray | None:
-    """Known standard errors of the new rows, or None; warn if those of the fit are used."""
+    """Known standard errors of the new rows, or None; warn if those of the fit are used.
+
+    A column that is missing does not affect the other targets.
+    """
+    import numpy as np
+
     columns = record.noise_columns
+    given = [name for name in columns if name in numbers]
     missing = [name for name in columns if name not in numbers]
-    if missing:
+    for name in dict.fromkeys(missing):
+        which = [t for t, column in zip(record.targets, columns) if column == name]
         warn(
-            f"{data} has no column {missing[0]!r} with standard errors; intervals are for rows "
-            "with the root mean square of the errors in the fit."
+            f"{data} has no column {name!r} with standard errors; intervals for {listed(which)} "
+            "are for rows with the root mean square of the errors in the fit."
         )
-    if missing or not columns:
+    if not given:
         return None
-    check_positive(data, numbers, columns)
-    return numbers[columns].to_numpy()
+    check_positive(data, numbers, given)
+    typical = zip(columns, record.noise_std)
+    return np.column_stack(
+        [numbers[c] if c in given else np.full(len(numbers), std) for c, std in typical]
+    )
+
+
+def _warn_about(unknown: pd.DataFrame) -> None:
+    """Say how many rows have missing cells or categories that the fit did not have."""
+    for column, what in (
+        ("missing", "have missing cells"),
+        ("unseen", "have categories that the fit did not have"),
+    ):
+        rows = sum(map(bool, unknown[column]))
+        if rows:
+            names = dict.fromkeys(name for of_row in unknown[column] for name in of_row)
+            shown = ", ".join(map(repr, list(names)[:6])) + (", …" if len(names) > 6 else "")
+            warn(
+                f"{rows:,} of {len(unknown):,} rows {what} ({shown}); their intervals are wider, "
+                f"and the column {column!r} names the inputs."
+            )
 
 
 def _predict(
-    model: Path, inputs: pd.DataFrame, targets: list[str], errors: np.ndarray | None
+    fitted: SparseBNNRegressor,
+    inputs: pd.DataFrame,
+    targets: list[str],
+    errors: np.ndarray | None,
 ) -> Predictions:
     import numpy as np
 
-    from sbnn.reports.fit_folder import read_model
     from sbnn.reports.validation import PerRow, noise_std
 
-    n, fitted, known = len(inputs), read_model(model), PerRow(errors)
+    n, known = len(inputs), PerRow(errors)
     mean, std, interval = fitted.predict(
         inputs, return_std=True, return_interval=0.95, **known.to_predict()
     )
@@ -133,13 +172,13 @@ def _predict(
 
 
 def _csv(
-    table: Table, predictions: Predictions, outside: dict[str, np.ndarray], separator: str
+    table: Table, predictions: Predictions, flags: dict[str, list[list[str]]], separator: str
 ) -> str:
     from sbnn.reports.predictions import with_columns
 
     whole: Any = table.whole
     decimal = "," if table.decimal_comma else "."
-    added = with_columns(whole, predictions, outside)
+    added = with_columns(whole, predictions, flags)
     return added.to_csv(index=False, sep=separator, decimal=decimal)
 
 
@@ -147,7 +186,7 @@ def _write(
     out: Path,
     table: Table,
     predictions: Predictions,
-    outside: dict[str, np.ndarray],
+    flags: dict[str, list[list[str]]],
     replace: bool,
 ) -> None:
     from sbnn._core.atomic import write_text
@@ -155,4 +194,4 @@ def _write(
 
     separator = "\t" if is_tsv(out) else table.separator
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, _csv(table, predictions, outside, separator), replace)
+    write_text(out, _csv(table, predictions, flags, separator), replace)

@@ -1,0 +1,196 @@
+"""`sbnn next`: where to measure next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sbnn._core.text import plural
+from sbnn.cli import options as opt
+from sbnn.cli.streams import write_output
+from sbnn.cli.terminal import UsageError, echo, error_handling, print_json, printable, warn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sbnn.reports.fit import Record
+
+GOALS = ("accuracy", "minimum", "maximum")
+# How the library's messages name what are options here.
+OPTIONS = {"`ranges`": "--range", "`candidates`": "--candidates", "`n`": "--n"}
+
+
+def next_measurement(
+    model: opt.Folder,
+    n: Annotated[
+        str, typer.Option("--n", metavar="NUMBER", help="How many rows to suggest.")
+    ] = "5",
+    goal: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="accuracy reduces the uncertainty of predictions; minimum and maximum look for "
+            "the smallest or largest value of the target.",
+        ),
+    ] = "accuracy",
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="COLUMN=LOW:HIGH",
+            help="Where a column can be set, or COLUMN=A,B for categories (repeatable). Default: "
+            "the range of the training data.",
+        ),
+    ] = None,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table of rows to choose from. Default: any row in the ranges."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV file to write. Default: print the table."),
+    ] = None,
+    seed: opt.Seed = "0",
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Suggest the next measurements.
+
+    Run this when another measurement is expensive: it says which inputs to set, what to expect
+    there, and how much the measurements would help. Suggestions of one run belong together; each
+    takes into account what the ones above it will show. Measure them, add the rows to the table,
+    fit again, and ask again.
+
+    The column gain is the share of the average variance of predictions that a row removes, in
+    addition to the rows above it; with --goal minimum or maximum, the expected improvement on the
+    best row measured so far, in the units of the target.
+    """
+    with error_handling(debug):
+        from sbnn.reports import fit_folder
+        from sbnn.reports.output_paths import check_file
+
+        if goal not in GOALS:
+            raise UsageError(f"--goal must be one of {', '.join(GOALS)}; got {printable(goal)!r}.")
+        count, state = opt.whole_number("--n", n), opt.check_seed(seed)
+        if out is not None:
+            check_file(out, force)
+        record = fit_folder.read_record(model)
+        limits = _ranges(ranges or [], record)
+        rows = None if candidates is None else _rows(candidates, record)
+        fitted = fit_folder.read_model(model)
+        try:
+            found = fitted.suggest(count, rows, limits, goal, state)
+        except ValueError as error:
+            text = str(error)
+            for name, option in OPTIONS.items():
+                text = text.replace(name, option)
+            raise UsageError(text) from None
+        _answer(_named(found, record), record, goal, out, force, as_json)
+
+
+def _ranges(given: list[str], record: Record) -> dict[str, Any]:
+    """Limits or categories by column."""
+    out: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value:
+            raise UsageError(
+                f"--range takes COLUMN=LOW:HIGH, or COLUMN=A,B for categories; got "
+                f"{printable(text)!r}."
+            )
+        if name not in record.features:
+            known = ", ".join(map(repr, record.features[:20]))
+            raise UsageError(f"--range: the fit has no input {printable(name)!r}; it has {known}.")
+        if record.columns[name]["kind"] == "category":
+            out[name] = value.split(",")
+            continue
+        parts = value.split(":")  # 08:00:12:30 is from 8:00 to 12:30
+        half = len(parts) // 2
+        if len(parts) % 2 or not half:
+            raise UsageError(f"--range takes COLUMN=LOW:HIGH; got {printable(text)!r}.")
+        out[name] = (":".join(parts[:half]), ":".join(parts[half:]))
+    return out
+
+
+def _rows(candidates: Path, record: Record) -> pd.DataFrame:
+    """Candidates from a file; their index is the line of the file."""
+    from sbnn.reports.columns import types_of
+    from sbnn.tables import reader as tables
+
+    table = tables.read(
+        candidates, (), record.features, min_rows=1, types=types_of(record.columns), missing="error"
+    )
+    for line in table.notes:
+        warn(line)
+    return table.frame[record.features]
+
+
+def _named(found: pd.DataFrame, record: Record) -> pd.DataFrame:
+    """Columns with the names of the targets."""
+    names = {}
+    for part in ("mean", "std"):
+        for k, target in enumerate(record.targets):
+            mine = f"predicted_{part}" if len(record.targets) == 1 else f"predicted_{part}_{k}"
+            names[mine] = f"{target}_{part}"
+    return found.rename(columns={**names, "index": "line"})
+
+
+def _answer(
+    found: pd.DataFrame, record: Record, goal: str, out: Path | None, force: bool, as_json: bool
+) -> None:
+    from sbnn._core.atomic import write_text
+
+    sentence = _sentence(found, record, goal)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text(out, found.to_csv(index=False, float_format="%.6g"), force)
+    if as_json:
+        shown = found.astype({c: str for c in found if found[c].dtype.kind not in "ifb"})
+        print_json(
+            {
+                "goal": goal,
+                "suggestions": shown.to_dict("records"),
+                "expected_gain": float(found["gain"].sum()),
+                "sentence": sentence,
+                "out": None if out is None else str(out),
+            }
+        )
+        return
+    if out is None:
+        shown = found.assign(gain=_gains(found["gain"], goal))
+        write_output(shown.to_string(index=False, float_format="{:.4g}".format) + "\n\n")
+    else:
+        echo(f"{plural(len(found), 'row')} suggested: {out}")
+    echo(sentence)
+
+
+def _gains(gains: pd.Series, goal: str) -> list[str]:
+    return [f"{gain:.1%}" if goal == "accuracy" else f"{gain:.3g}" for gain in gains]
+
+
+def _sentence(found: pd.DataFrame, record: Record, goal: str) -> str:
+    """What to expect from all suggested rows together."""
+    total, rows = float(found["gain"].sum()), plural(len(found), "row")
+    if goal == "accuracy":
+        less = 1.0 - max(1.0 - total, 0.0) ** 0.5
+        return (
+            f"Measuring {'this' if len(found) == 1 else 'these'} {rows} would reduce the average "
+            f"variance of the predicted function by about {total:.0%} (its standard deviation by "
+            f"{less:.0%}), if the model is right."
+        )
+    best = "lowest" if goal == "minimum" else "highest"
+    if total <= 0.0:
+        return (
+            f"No row is expected to improve on the {best} value of {record.targets[0]!r} at the "
+            f"rows of the fit; these have the {best} expected values. Are the ranges too narrow?"
+        )
+    return (
+        f"The best of {'this' if len(found) == 1 else 'these'} {rows} is expected to improve on "
+        f"the {best} value of {record.targets[0]!r} at the rows of the fit by {total:.3g}, noise "
+        "left out."
+    )

@@ -1,0 +1,88 @@
+"""`sbnn next` and `sbnn export` on a table with text and missing cells."""
+
+import json
+import runpy
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run
+
+import sbnn
+
+FIT = ["--target", "y", "--noise", "constant"]
+
+
+def table():
+    rng = np.random.default_rng(0)
+    n = 40
+    frame = pd.DataFrame({"heat": rng.uniform(20, 30, n), "city": rng.choice(["Oslo", "Rome"], n)})
+    frame["y"] = 0.3 * frame["heat"] + (frame["city"] == "Rome") + 0.1 * rng.normal(size=n)
+    frame.loc[3, "heat"] = np.nan
+    return frame
+
+
+def test_next_prints_rows_and_what_to_expect_from_them(fitted):
+    out, _ = fitted
+    printed = run("next", out, "--n", "2", "--range", "heat=24:26", "--range", "city=Rome").stdout
+    header, *rows, empty, sentence = printed.splitlines()
+    assert header.split() == ["heat", "city", "y_mean", "y_std", "gain"]
+    assert len(rows) == 2
+    assert all("Rome" in row and 24 <= float(row.split()[0]) <= 26 for row in rows)
+    assert empty == ""
+    assert sentence.startswith("Measuring these 2 rows would reduce the average variance")
+
+
+def test_next_agrees_with_the_estimator_in_json_and_in_a_file(fitted, place):
+    out, _ = fitted
+    model = sbnn.load(out / "model.nc")
+    expected = model.suggest(3, goal="minimum")
+    answer = json.loads(run("next", out, "--n", "3", "--goal", "minimum", "--json").stdout)
+    assert [row["city"] for row in answer["suggestions"]] == expected["city"].tolist()
+    gains = [row["gain"] for row in answer["suggestions"]]
+    np.testing.assert_allclose(gains, expected["gain"])
+    run("next", out, "--n", "3", "--goal", "minimum", "--out", place / "next.csv")
+    written = pd.read_csv(place / "next.csv")
+    np.testing.assert_allclose(written["y_mean"], expected["predicted_mean"], rtol=1e-5)
+
+
+def test_next_chooses_from_candidates_by_line(fitted, place):
+    out, _ = fitted
+    table().dropna().drop(columns="y").to_csv(place / "rows.csv", index=False)
+    given = ["--candidates", place / "rows.csv", "--json"]
+    answer = json.loads(run("next", out, "--n", "2", *given).stdout)
+    lines = [row["line"] for row in answer["suggestions"]]
+    rows = pd.read_csv(place / "rows.csv")
+    heat = [rows["heat"].iloc[line - 2] for line in lines]  # the first row is on line 2
+    np.testing.assert_allclose([row["heat"] for row in answer["suggestions"]], heat)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--n", "many"], "--n must be a whole number"),
+        (["--n", "0"], "--n must be a whole number ≥ 1"),
+        (["--goal", "best"], "--goal must be one of accuracy, minimum, maximum"),
+        (["--range", "heat"], "--range takes COLUMN=LOW:HIGH"),
+        (["--range", "cold=1:2"], "has no input 'cold'"),
+        (["--range", "heat=9:8"], "low ≤ high"),
+        (["--range", "city=Paris"], "categories of the fit"),
+    ],
+)
+def test_next_explains_bad_options_in_one_line(fitted, arguments, message):
+    error = run("next", fitted[0], *arguments, code=2).stderr
+    assert message in error
+    assert error.startswith("sbnn: ")
+    assert error.count("\n") == 1
+
+
+def test_export_writes_a_file_that_predicts(fitted, place):
+    out, _ = fitted
+    run("export", out, place / "model.py")
+    new = table().dropna().drop(columns="y")
+    predict = runpy.run_path(str(place / "model.py"))["predict"]
+    np.testing.assert_allclose(predict(new), sbnn.load(out / "model.nc").predict(new), rtol=1e-9)
+    assert "exists; add --force" in run("export", out, place / "model.py", code=2).stderr
+    run("export", out, place / "model.py", "--force")
+    assert "must end in one of" in run("export", out, place / "model.txt", code=2).stderr
+    assert "does not exist" in run("export", place / "none", place / "m.py", code=2).stderr
