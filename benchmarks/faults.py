@@ -30,6 +30,7 @@ AREAS: dict[str, Callable[[bool, Path], Outcome]] = {
     "closed and odd streams": streams.odd_streams,
     "edited fit folders": folders.edited_folders,
     "fuzzed tables": tables.fuzzed_tables,
+    "fuzzed tables of new rows": tables.fuzzed_predictions,
     "hostile names in a browser": pages.hostile_names,
     "memory limits": processes.memory_limits,
     "forks": processes.forks,

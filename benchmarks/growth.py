@@ -1,10 +1,13 @@
 """How cost grows: the fit without sampling with rows n and weights d, TMCMC with particles and d.
 
-    python benchmarks/growth.py [--only fit TMCMC] [--large]
+    python benchmarks/growth.py [--only fit stream TMCMC] [--large]
 
 Fit: CPU time of one iteration (Levenberg–Marquardt step, evidence, update of α) over n at fixed d
 and over d at fixed n. The cost O(min(n, d)² max(n, d)) has exponent 1 in n and at most 2 in d for
 d < n, and vice versa for n < d.
+
+Stream: peak memory of `sbnn.last_layer` in a fresh process, for blocks of rows that are made when
+they are needed. It does not depend on the number of rows.
 
 TMCMC: CPU time and evaluations of complete runs, without compilation. Both have exponent 1 in the
 number of particles, because neither stages nor moves depend on it. On d-dimensional Gaussian
@@ -26,9 +29,17 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from harness import RESULTS, exponent
+from harness import RESULTS, exponent, fresh, report, since_start
 
-from sbnn import Problem, SparseBNNRegressor, datasets, network_problem, priors, standard
+from sbnn import (
+    Problem,
+    SparseBNNRegressor,
+    datasets,
+    last_layer,
+    network_problem,
+    priors,
+    standard,
+)
 from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.evidence.laplace.optimum import initial
 from sbnn.evidence.laplace.pruning import evolve
@@ -110,6 +121,23 @@ def fits() -> None:
         conclude(name, varied, "CPU seconds per iteration", sizes, values, expected)
 
 
+def blocks(n: int, size: int = 20_000, n_features: int = 50):
+    """Blocks of features and targets, made one after the other."""
+    waves = np.arange(1, n_features + 1)
+    for start in range(0, n, size):
+        rng = np.random.default_rng([5, start])
+        x = rng.uniform(-1, 1, size=(min(size, n - start), 1))
+        yield np.sin(waves * x), np.sin(3 * x[:, 0]) + 0.1 * rng.normal(size=len(x))
+
+
+def streams() -> None:
+    sizes, peaks = [50_000, 150_000, 500_000], []
+    for n in sizes:
+        found = fresh(__file__, ["--stream-rows", str(n)], threads=1)
+        peaks.append(found["peak_gib"])
+    conclude("last layer, streamed rows", "rows", "peak memory (GiB)", sizes, peaks, "0")
+
+
 def gaussian_problem(d: int) -> Problem:
     """Prior N(0, 1), one observation of each parameter with noise 0.1."""
     import jax.numpy as jnp
@@ -162,14 +190,19 @@ def large() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=["fit", "TMCMC"], choices=["fit", "TMCMC"])
+    parts = {"TMCMC": tmcmc, "fit": fits, "stream": streams}
+    parser.add_argument("--only", nargs="+", default=list(parts), choices=list(parts))
+    parser.add_argument("--stream-rows", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--large", action="store_true", help="also fit 1,000 weights × 5,000 rows")
     arguments = parser.parse_args()
+    if arguments.stream_rows:
+        last_layer(blocks(arguments.stream_rows))
+        report(**since_start())
+        return
     RESULTS.mkdir(exist_ok=True)
-    if "TMCMC" in arguments.only:
-        tmcmc()
-    if "fit" in arguments.only:
-        fits()
+    for name, run in parts.items():
+        if name in arguments.only:
+            run()
     if arguments.large:
         large()
 

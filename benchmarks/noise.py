@@ -4,8 +4,9 @@
 
 varying    y = sin(x) + (0.05 + 0.25 x) noise, 200 rows: coverage of the 95 % intervals on
            2,000 new rows in every fifth of x, and the median relative error of σ(x)
-outliers   y = a² − b + 0.2 noise, 150 rows, three shifted by 50: RMSE on new rows, and that of a
-           fit without the three
+outliers   y = a² − b + 0.2 noise, 150 rows, three shifted by 50: RMSE on new rows, that of a fit
+           without the three, and how many of the three are among the rows farthest from the fit,
+           beyond the limit of the report
 constant   y = sin(x) + 0.3 noise, 200 rows: log density of new rows with "auto" minus that with
            noise="constant"
 
@@ -23,6 +24,7 @@ import numpy as np
 from harness import Table
 
 from sbnn import SparseBNNRegressor
+from sbnn.reports.noise import outlier_limit
 
 OUT = Path(__file__).parent / "results" / "noise.csv"
 
@@ -59,9 +61,11 @@ def outliers(seed: int) -> dict[str, float | str]:
     error = lambda model: float(np.sqrt(np.mean((model.predict(new) - truth(new)) ** 2)))
     model, seconds = fitted(x, shifted)
     clean, _ = fitted(np.delete(x, wrong, axis=0), np.delete(y, wrong))
+    scales = np.abs(shifted - model.predict(x)) / model.noise_std_at(x)
+    named = scales[wrong] > outlier_limit(150) * np.quantile(scales, 0.6827)
     return {
         "noise": model.noise_used_, "rmse": error(model), "rmse_clean": error(clean),
-        "seconds": seconds,
+        "ratio": error(model) / error(clean), "named": int(named.sum()), "seconds": seconds,
     }  # fmt: skip
 
 

@@ -28,8 +28,8 @@ import pandas as pd
 import sbnn
 from sbnn._core.float64 import float64
 from sbnn.evidence.ascent import ascend
-from sbnn.evidence.exact import exact_evidence
-from sbnn.evidence.laplace.problem_models import laplace_log_alpha
+from sbnn.evidence.cold import cold_evidence
+from sbnn.evidence.laplace.problem_models import laplace_optima
 from sbnn.evidence.mixture import expectation_maximisation
 from sbnn.evidence.newton import multistart, starting_points
 from sbnn.priors import Hyperprior
@@ -49,7 +49,7 @@ def unverified(problem, phi, log_normaliser: float, sizes) -> dict[str, float]:
     mixture = expectation_maximisation(phi, sizes, log_normaliser)
     starts = starting_points(np.random.default_rng(0), phi, problem.ard, 12)
     best = multistart(starts, mixture, problem.ard, Hyperprior())[0]
-    exact = exact_evidence(problem, best.log_alpha, 1, n_particles=1000)
+    exact = cold_evidence(problem, best.log_alpha, 1, n_particles=1000)
     return {
         "kernels": mixture.n_kernels,
         "surrogate": best.log_evidence,
@@ -61,10 +61,10 @@ def unverified(problem, phi, log_normaliser: float, sizes) -> dict[str, float]:
 @float64
 def refined_laplace(problem, n_particles: int) -> float:
     """The exact log evidence that an ascent from the optimum of Laplace's evidence reaches."""
-    log_alpha = laplace_log_alpha(problem, Hyperprior(), np.random.default_rng(0), 10)
-    start = exact_evidence(problem, log_alpha, 2, n_particles=n_particles)
+    log_alpha = laplace_optima(problem, Hyperprior(), np.random.default_rng(0), 10)[0].log_alpha
+    start = cold_evidence(problem, log_alpha, 2, n_particles=n_particles)
     ascent = ascend(problem, log_alpha, start, Hyperprior(), 3)
-    end = exact_evidence(problem, ascent.log_alpha, 4, n_particles=n_particles)
+    end = cold_evidence(problem, ascent.log_alpha, 4, n_particles=n_particles)
     return max(start.log_evidence, end.log_evidence)
 
 

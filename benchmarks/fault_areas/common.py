@@ -19,6 +19,7 @@ import pandas as pd
 
 PROGRAM = [sys.executable, "-c", "from sbnn.cli.main import main; main()"]
 QUICK_FIT = ["--target", "y", "--hidden", "1", "--method", "laplace"]
+ROW_COLUMNS = ["--noise-column", "error", "--weight-column", "weight"]  # of `typed_table`
 
 
 class Outcome(NamedTuple):
@@ -49,6 +50,28 @@ def table(n: int = 24) -> pd.DataFrame:
     x = rng.uniform(-1, 1, size=(n, 2))
     y = np.tanh(2 * x[:, 0]) + 0.1 * rng.normal(size=n)
     return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y})
+
+
+def typed_table(n: int = 24) -> pd.DataFrame:
+    """Text, dates, times, percentages, yes or no, empty cells, standard errors and weights."""
+    rng = np.random.default_rng(1)
+    k = np.arange(n)
+    a = rng.uniform(-1, 1, size=n)
+    y = np.tanh(2 * a) + (k % 3) + 0.1 * rng.normal(size=n)
+    days = pd.Timestamp("2020-02-27") + pd.to_timedelta(11 * k, unit="D")
+    return pd.DataFrame(
+        {
+            "a": np.where(k % 7 == 3, "", np.round(a, 3).astype(str)),
+            "kind": np.array(["north", "south", "west, far"])[k % 3],
+            "day": days.strftime("%Y-%m-%d"),
+            "hour": [f"{h}:30" for h in k % 24],
+            "share": [f"{s} %" for s in 5 * (k % 11)],
+            "ok": np.where(k % 2 == 0, "yes", "no"),
+            "y": np.round(y, 3),
+            "error": 0.1 + 0.01 * (k % 5),
+            "weight": 1 + k % 3,
+        }
+    )
 
 
 def small_fit(folder: Path) -> Path:

@@ -1,8 +1,6 @@
 """Area of odd likelihoods: values that are no real numbers, NaN, failures, odd shapes and types.
 
-The area is a function of `quick` and an empty folder; it returns the number of cases tried, the
-number handled well, and one line for each of the others. Every case names what must happen: one
-clear error, a warning, or the right evidence without a word.
+Every case names what must happen: one clear error, a warning, or the right evidence without a word.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import sbnn
+from fault_areas.common import Outcome
 from sbnn.priors import Normal, Uniform
 
 X = np.linspace(0.0, 1.0, 6)
@@ -137,11 +136,10 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-def odd_likelihoods(quick: bool, folder: Path) -> tuple[int, int, list[str]]:
+def odd_likelihoods(quick: bool, folder: Path) -> Outcome:
     """Run every case: its error, its warning or its evidence must be as expected."""
     chosen = list(CASES)[:: 5 if quick else 1]
-    rest = [f"{name}: {fault}" for name in chosen if (fault := fault_of(CASES[name]))]
-    return len(chosen), len(chosen) - len(rest), rest
+    return Outcome.of([(fault := fault_of(CASES[name])) and f"{name}: {fault}" for name in chosen])
 
 
 def fault_of(case: Case) -> str:

@@ -1,11 +1,27 @@
-"""Fuzzed tables: random damage to a CSV file; a table is fitted, or one line says what is wrong."""
+"""Fuzzed tables: random damage to CSV files.
+
+A table is fitted or predicted, or one line says what is wrong.
+"""
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
-from fault_areas.common import QUICK_FIT, Outcome, fault_of, here, instant_fits, small_fit
+import numpy as np
+
+from fault_areas.common import (
+    QUICK_FIT,
+    ROW_COLUMNS,
+    Done,
+    Outcome,
+    fault_of,
+    here,
+    instant_fits,
+    small_fit,
+    typed_table,
+)  # fmt: skip
 
 CELLS = [
     "", "nan", "-nan", "inf", "-inf", "1e999", "1e-999", "1,5", "1.234.567", "0x10", "1_000", "abc",
@@ -16,26 +32,61 @@ REAL_FITS = 10
 
 
 def fuzzed_tables(quick: bool, folder: Path) -> Outcome:
-    """Damage a table at random and fit it; some of those that are accepted are really fitted."""
+    """Damage two tables at random and fit them; some of those accepted are really fitted.
+
+    One table holds numbers, the other text, dates, percentages, empty cells, errors and weights.
+    """
     known = small_fit(folder)
-    good = (folder / "d.csv").read_bytes()
+    typed_table().to_csv(folder / "typed.csv", index=False)
+    good = [((folder / name).read_bytes(), more) for name, more in
+            (("d.csv", []), ("typed.csv", []), ("typed.csv", ROW_COLUMNS))]  # fmt: skip
     path = folder / "fuzzed.csv"
-    faults, accepted = [], []
+    faults: list[str] = []
+    accepted: list[tuple[bytes, list[str]]] = []
     for k in range(15 if quick else 300):
-        data = _damaged(good, random.Random(k))
+        original, more = good[k % 4 % 3]  # every other table holds numbers only
+        data = _damaged(original, random.Random(k))
         path.write_bytes(data)
         with instant_fits(known):
-            done = here("fit", path, "--target", "y", "--out", folder / f"out-{k}")
+            done = here("fit", path, "--target", "y", *more, "--out", folder / f"out-{k}")
         fault = fault_of(done, 0, 2)
         if done.code == 0:
-            accepted.append(data)
+            accepted.append((data, more))
         faults.append(fault and f"table {k}: {fault}")
-    for k, data in enumerate(accepted[: 0 if quick else REAL_FITS]):
+    for k, (data, more) in enumerate(accepted[: 0 if quick else REAL_FITS]):
         path.write_bytes(data)
-        fault = fault_of(here("fit", path, *QUICK_FIT, "--out", folder / f"real-{k}"), 0, 2)
+        done = here("fit", path, *QUICK_FIT, *more, "--out", folder / f"real-{k}")
+        fault = fault_of(done, 0, 2)
         if fault:
             faults.append(f"accepted table {k}: {fault}")
     return Outcome.of(faults)
+
+
+def fuzzed_predictions(quick: bool, folder: Path) -> Outcome:
+    """Damage a table at random and predict its rows: one line, or a finite number for each row."""
+    typed_table().to_csv(folder / "typed.csv", index=False)
+    model = folder / "model"
+    done = here("fit", folder / "typed.csv", *QUICK_FIT, *ROW_COLUMNS, "--out", model)
+    assert done.code == 0, done.err
+    good = typed_table(6).drop(columns="y").to_csv(index=False).encode()
+    path = folder / "new.csv"
+    faults = []
+    for k in range(15 if quick else 200):
+        path.write_bytes(_damaged(good, random.Random(k)))
+        fault = _prediction_fault(here("predict", model, path, "--json"))
+        faults.append(fault and f"table {k}: {fault}")
+    return Outcome.of(faults)
+
+
+def _prediction_fault(done: Done) -> str:
+    fault = fault_of(done, 0, 2)
+    if fault or done.code == 2:
+        return fault
+    answer = json.loads(done.out)
+    columns = np.array(list(answer["predictions"]["y"].values()), dtype=float)
+    if columns.shape[1] != answer["rows"]:
+        return f"{columns.shape[1]} predictions for {answer['rows']} rows"
+    return "" if np.isfinite(columns).all() else "a prediction is not finite"
 
 
 def _damaged(data: bytes, rng: random.Random) -> bytes:
