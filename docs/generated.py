@@ -98,6 +98,27 @@ def bands(results: Path) -> str:
     )
 
 
+def deep(results: Path) -> str:
+    """Methods for deep networks on one table; "" without deep.csv."""
+    path = results / "deep.csv"
+    if not path.exists():
+        return ""
+    table = pd.read_csv(path)
+    words = (
+        "With log evidence and time, and the exact posterior of the network that layer-wise "
+        "learning found, sampled at its precisions:"
+    )
+    head = "| method | error | in 95 % | weights kept | log evidence | CPU s |"
+    rows = [words, "", head, "|---|--:|--:|--:|--:|--:|"]
+    for row in table.itertuples():
+        evidence = "" if np.isnan(row.log_evidence) else _number(row.log_evidence)
+        rows.append(
+            f"| {row.method} | {row.rmse:.3f} | {100 * row.coverage:.0f} % | "
+            f"{row.kept:.0f} of {row.parameters:.0f} | {evidence} | {row.cpu_seconds:.0f} |"
+        )
+    return "\n".join([*rows, "", "*`benchmarks/results/deep.csv`, by `benchmarks/deep.py`*"])
+
+
 def glossary(_: Path) -> str:
     """The glossary of the report."""
     from sbnn.reports.page import GLOSSARY
@@ -108,7 +129,7 @@ def glossary(_: Path) -> str:
 
 PARTS: dict[str, Callable[[Path], str]] = {
     function.__name__: function
-    for function in (claims, oscillator_table, oscillator_seeds, surrogate, bands, glossary)
+    for function in (claims, oscillator_table, oscillator_seeds, surrogate, bands, deep, glossary)
 }
 
 

@@ -22,7 +22,7 @@ import browser  # noqa: E402
 
 WIDTH = 900
 SECTIONS = (
-    "verdict", "predictions", "inputs", "network", "calibration", "noise", "evidence", "parameters",
+    "verdict", "whatif", "predictions", "inputs", "network", "calibration", "noise", "expert",
     "reproduce",
 )  # fmt: skip
 # Keep one section, from its heading to the next; limit the height of long tables.
@@ -37,6 +37,7 @@ document.querySelector("nav").remove();
 document.body.style.width = "%dpx";
 head.style.marginTop = "0";
 for (const e of document.querySelectorAll(".tall")) e.style.maxHeight = "16rem";
+for (const e of document.querySelectorAll("#expert + details")) e.open = true;
 document.title = String(Math.ceil(main.getBoundingClientRect().height));
 """
 
