@@ -42,7 +42,11 @@ test-oldest:
 
 audit: venv
 	$(INSTALL) pip-audit
-	$(BIN)/python -m pip_audit --local --skip-editable
+	$(BIN)/python -m pip list --format freeze --exclude-editable > $(VENV)/installed.txt
+	@$(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement $(VENV)/installed.txt || \
+	  { echo "audit: a version is vulnerable, or could not be checked because the package index has no" \
+	    "data about vulnerabilities; the line above says which. In the second case, audit where PyPI" \
+	    "can be reached."; exit 1; }
 
 lint: venv
 	$(BIN)/ruff check .

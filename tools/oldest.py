@@ -18,7 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("cli", "report", "distributed", "parquet")  # all but those for developers
+EXTRAS = ("cli", "report", "distributed", "onnx", "parquet")  # all but those for developers
 TOOLS = ("jupytext", "pytest", "pytest-cov", "pytest-xdist")  # needed by the tests, newest version
 
 
@@ -26,7 +26,8 @@ def main() -> None:
     """Build the environment and run pytest in it; exit with its status."""
     if len(sys.argv) < 2:
         sys.exit("usage: python tools/oldest.py FOLDER [arguments of pytest]")
-    folder, arguments = Path(sys.argv[1]).resolve(), sys.argv[2:] or ["-n", "auto"]
+    folder = Path(sys.argv[1]).resolve()
+    arguments = sys.argv[2:] or ["-n", "auto", "--dist", "loadfile"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     if not python.exists():
@@ -42,8 +43,10 @@ def install(python: Path, constraints: list[str]) -> None:
         path = Path(name) / "constraints.txt"
         path.write_text("\n".join(constraints) + "\n", encoding="utf-8")
         wanted = ["--editable", f"{ROOT}[{','.join(EXTRAS)}]", *TOOLS]
-        pip = [python, "-m", "pip", "install", "--quiet", "--constraint", path]
-        subprocess.run([*pip, *wanted], check=True)
+        # Not quiet: if bounds contradict each other, pip's log says which.
+        pip = [python, "-m", "pip", "install", "--progress-bar", "off", "--constraint", path]
+        if subprocess.run([*pip, *wanted], check=False).returncode != 0:
+            sys.exit("oldest: pip cannot install the lower bounds together; see its output above.")
 
 
 def oldest(project: dict) -> list[str]:

@@ -55,6 +55,8 @@ def test_simulator_guide_recovers_the_true_parameters(tmp_path: Path) -> None:
     "name",
     [
         "how-to/own_model.md",
+        "how-to/next.md",
+        "how-to/export.md",
         "how-to/noise.md",
         "how-to/checkpoints.md",
         "how-to/add_likelihood.md",

@@ -15,6 +15,7 @@ EXTRAS = {
     "report": ("arviz_stats", "jinja2", "matplotlib"),
     "distributed": ("dask", "distributed"),
     "parquet": ("pyarrow",),
+    "onnx": ("onnx",),
 }
 HIDE = "import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
 
@@ -37,7 +38,7 @@ def test_extras_list_the_modules_that_are_hidden_here():
         names = {requirement.split(">")[0].replace("-", "_") for requirement in declared[extra]}
         assert names - {"sbnn[report]"} == set(modules)
     assert "sbnn[report]" in declared["cli"]
-    assert declared["all"] == ["sbnn[cli,distributed,parquet]"]
+    assert declared["all"] == ["sbnn[cli,distributed,onnx,parquet]"]
     assert "sbnn[all]" in declared["dev"]
 
 

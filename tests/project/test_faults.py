@@ -7,12 +7,15 @@ from pathlib import Path
 
 import faults
 import pytest
-from fault_areas import common, files
+from fault_areas import common, files, likelihoods
 
 from sbnn._core import netcdf
 
+# Tested in full: tests/_core/test_memory.py and tests/_core/test_forks.py.
+ELSEWHERE = {"memory limits", "forks"}
 
-@pytest.mark.parametrize("area", faults.AREAS)
+
+@pytest.mark.parametrize("area", [area for area in faults.AREAS if area not in ELSEWHERE])
 def test_all_faults_of_an_area_are_handled_well(area: str) -> None:
     tried, handled, rest = faults.run(area, quick=True)
     if tried == 0:
@@ -46,6 +49,16 @@ def test_changed_bits_are_not_detected_without_checksums(
 def test_bad_endings_are_faults(done: common.Done) -> None:
     assert common.fault_of(done, 0, 2)
     assert not common.fault_of(common.Done(2, "", "sbnn: x.csv does not exist."), 0, 2)
+
+
+def test_wrong_outcomes_of_odd_likelihoods_are_faults() -> None:
+    case, fault_of = likelihoods.Case, likelihoods.fault_of
+    fine, text = likelihoods.black_box(lambda t: 0.0), likelihoods.black_box(lambda t: "3.0")
+    assert fault_of(case(fine, error="text")) == "no error"
+    assert fault_of(case(fine, warning="half")).startswith("another warning")
+    assert fault_of(case(fine, log_evidence=1.0)).startswith("log evidence")
+    assert fault_of(case(text, log_evidence=3.0)).startswith("another error")
+    assert fault_of(case(fine, log_evidence=0.0)) == ""
 
 
 def test_table_of_results_keeps_the_other_areas(
