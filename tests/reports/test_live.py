@@ -147,6 +147,7 @@ def test_every_kind_of_posterior_and_noise_is_predicted_exactly(tmp_path):
         models[0].network_, rng.normal(size=(50, size)), rng.normal(-1, 0.2, (50, 2, 1)),
         Gaussian(), np.full(2, 0.1), np.full(size, np.nan), np.full(size, np.nan),
     )  # fmt: skip
+    draws = draws.with_reach(rng.uniform(-1, 1, size=(2, 60)))
     sampled = replace(state, posterior=draws, method_used="standard")
     models.append(SparseBNNRegressor.from_state(models[0].get_params(), sampled))
     new = rng.uniform(-3, 3, size=(20, 2))

@@ -1,8 +1,9 @@
 """What predictions of a fitted estimator need, as plain values and arrays.
 
 Every posterior is a mixture of networks. Each has normal outputs: their variance is |M Jᵀ|² with
-the Jacobian J in the parameters that are uncertain, and zero for posterior draws. The noise is a
-mixture of normal distributions: σ² times 1/λ, for Student-t noise at several nodes λ.
+the Jacobian J in the parameters that are uncertain, and zero for posterior draws. J and the noise
+are those at the nearest point in the range of the training inputs; beyond, the variance grows.
+The noise is a mixture of normal distributions: σ² times 1/λ, for Student-t noise at several nodes.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def contents(
         "one_dimensional": bool(flat),
         "n_targets": int(scaling.n_outputs),
         **{name: np.asarray(value, dtype=float) for name, value in scaling._asdict().items()},
+        "reach": {name: arrays[f"reach_{name}"] for name in ("lower", "upper", "slope")},
         "precision_power": float(plain.get("precision_power", 0.0)),
         "varying": varying,
         # log σ ~ N(m, v) is replaced by nodes m + z √v.

@@ -126,7 +126,9 @@ def _indicator(nodes: Nodes, column: dict[str, Any], cell: str) -> list[str]:
     return [nodes.constant_like(cell, 0.0)] if column["indicator"] else []
 
 
-def _outputs(nodes: Nodes, group: dict[str, Any], x: str) -> tuple[str, str]:
+def _outputs(
+    nodes: Nodes, group: dict[str, Any], x: str, variances_too: bool = True
+) -> tuple[str, str]:
     """Mean and variance of the outputs of some networks, each (D, n, n_out)."""
     a, layers, passed = nodes.add("Unsqueeze", x, nodes.integers([0])), group["layers"], []
     z = a
@@ -140,6 +142,8 @@ def _outputs(nodes: Nodes, group: dict[str, Any], x: str) -> tuple[str, str]:
             a, slope = activation(nodes, group["activation"], z)
             passed.append(slope)
     n_out = layers[-1]["biases"].shape[1]
+    if not variances_too:
+        return z, ""
     if not len(group["uncertain"]):
         return z, nodes.add("Mul", z, nodes.constant(0.0))
     variances = [_variance(nodes, group, passed, z, o) for o in range(n_out)]
@@ -172,8 +176,13 @@ def _variance(nodes: Nodes, group: dict[str, Any], passed: list[str], z: str, o:
 
 def _predictive(nodes: Nodes, model: dict[str, Any], x: str) -> dict[str, str]:
     """Mean, std, lower and upper for standardised targets, each (n, n_targets)."""
-    both = [_outputs(nodes, group, x) for group in model["groups"]]
+    reach = model["reach"]
+    inside = nodes.add("Min", nodes.add("Max", x, nodes.constant(reach["lower"])),
+                       nodes.constant(reach["upper"]))  # fmt: skip
+    both = [_outputs(nodes, group, inside) for group in model["groups"]]
     mean, variance = (nodes.add("Concat", *part, axis=0) for part in zip(*both))
+    beyond = [_outputs(nodes, group, x, False)[0] for group in model["groups"]]
+    centre_beyond = nodes.add("Concat", *beyond, axis=0)
     joined = lambda name: np.concatenate([group[name] for group in model["groups"]])
     if model["varying"]:
         own, scale = (np.arange(start, 2 * model["n_targets"], 2) for start in (0, 1))
@@ -181,10 +190,15 @@ def _predictive(nodes: Nodes, model: dict[str, Any], x: str) -> dict[str, str]:
             nodes.add("Gather", v, nodes.integers(scale), axis=2) for v in (mean, variance)
         )
         mean, variance = (
-            nodes.add("Gather", v, nodes.integers(own), axis=2) for v in (mean, variance)
+            nodes.add("Gather", v, nodes.integers(own), axis=2) for v in (centre_beyond, variance)
         )
     else:
         log_sigma, spread = nodes.constant(joined("log_sigma")[:, None]), nodes.constant(0.0)
+        mean = centre_beyond
+    outside = nodes.add("Sub", x, inside)
+    squares = nodes.add("Mul", outside, outside)
+    growth = nodes.add("MatMul", squares, nodes.constant(reach["slope"] ** 2))
+    variance = nodes.add("Add", variance, growth)
     prior = joined("weight")[:, None, None]
     doubled = nodes.add("Exp", nodes.add("Mul", log_sigma, nodes.constant(2.0)))
     noise = nodes.add(

@@ -71,7 +71,15 @@ def predict(X: Any, return_std: bool = False, return_interval: float | None = No
 
 def _block(x: np.ndarray, level: float | None) -> list[np.ndarray]:
     """Mean, std and bounds of some rows, each (m, n_targets), for standardised inputs (m, n_in)."""
-    mean, variance = (np.concatenate(part) for part in zip(*(_outputs(g, x) for g in _M["groups"])))
+    reach = _M["reach"]
+    inside = np.clip(x, reach["lower"], reach["upper"])
+    found = [_outputs(group, inside) for group in _M["groups"]]
+    mean, variance = (np.concatenate(part) for part in zip(*found))
+    # Outside the range of the training inputs, noise stays as it is and uncertainty grows.
+    beyond = ((x - inside) ** 2) @ reach["slope"] ** 2
+    if not np.array_equal(x, inside):
+        mean[..., 0] = np.concatenate([_means(group, x) for group in _M["groups"]])[..., 0]
+        variance[..., 0] += beyond
     joined = lambda name: np.concatenate([group[name] for group in _M["groups"]])
     if _M["varying"]:
         log_sigma, spread = mean[..., 1], variance[..., 1]
@@ -107,12 +115,8 @@ def _block(x: np.ndarray, level: float | None) -> list[np.ndarray]:
 
 def _outputs(group: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of the outputs of some networks, each (n_networks, m, n_targets, p)."""
-    a, layers, passed = x[None], group["layers"], []
-    z = a
-    for k, layer in enumerate(layers):
-        z = a @ layer["weights"].swapaxes(1, 2) + layer["biases"][:, None]
-        passed.append((a, z))
-        a = _activation(group["activation"], z)[0] if k < len(layers) - 1 else z
+    passed = _forward(group, x)
+    z = passed[-1][1]
     variance = np.zeros_like(z)
     if len(group["uncertain"]):
         for o in range(z.shape[2]):
@@ -120,6 +124,22 @@ def _outputs(group: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             variance[0, :, o] = ((jacobian @ group["root"].T) ** 2).sum(axis=1)
     shape = (*z.shape[:2], _M["n_targets"], -1)
     return z.reshape(shape), variance.reshape(shape)
+
+
+def _means(group: Any, x: np.ndarray) -> np.ndarray:
+    """The outputs of some networks, (n_networks, m, n_targets, p)."""
+    z = _forward(group, x)[-1][1]
+    return z.reshape(*z.shape[:2], _M["n_targets"], -1)
+
+
+def _forward(group: Any, x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What enters every layer of some networks, and its weighted sums."""
+    a, passed = x[None], []
+    for layer in group["layers"]:
+        z = a @ layer["weights"].swapaxes(1, 2) + layer["biases"][:, None]
+        passed.append((a, z))
+        a = _activation(group["activation"], z)[0]
+    return passed
 
 
 def _jacobian(group: Any, passed: Any, o: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from sbnn._core.messages import Message
 from sbnn.evidence.laplace.layout import Array, Layout, input_gradient
+from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import Likelihood, from_description, noise_std
 from sbnn.methods.posterior import gradient_shares
 from sbnn.problems.mirror_images import counted_once
@@ -37,6 +38,7 @@ class DrawsPosterior:
     log_alpha: Array  # (n_parameters,), NaN if not learned
     relevance: Array
     compacted: bool = False
+    reach: Reach | None = None  # uncertainty outside the range of the training inputs
 
     kind = "draws"
     sampled = True
@@ -100,10 +102,13 @@ class DrawsPosterior:
     ) -> Predictive:
         """Equally weighted components, one per draw, points (m, n_targets)."""
         f = self._outputs(self.phi, x_t)
+        variance = np.zeros_like(f)
+        if self.reach is not None:
+            variance[..., 0] = self.reach.variance(x_t)
         if not noise:
-            return NormalMixture.of_draws(f[..., 0], np.zeros(f.shape[:-1]))
+            return NormalMixture.of_draws(f[..., 0], np.sqrt(variance[..., 0]))
         theta = self.theta[:, None] if noise_std is None else np.log(noise_std)[None, ..., None]
-        return self.likelihood.predictive(_equal(f), f, np.zeros_like(f), theta)
+        return self.likelihood.predictive(_equal(f), f, variance, theta)
 
     def noise_std_at(self, x_t: Array) -> Array:
         f = self._outputs(self.phi, x_t)
@@ -113,14 +118,32 @@ class DrawsPosterior:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_targets)."""
         rows = rng.choice(len(self.phi), size=n, replace=n > len(self.phi))
         f = self._outputs(self.phi[rows], x_t)
+        if self.reach is not None:
+            f[..., 0] += self.reach.draws(x_t, n, rng)
         if not noise:
             return f[..., 0]
         return self.likelihood.sample(rng, f, self.theta[rows][:, None])
 
     def _outputs(self, phi: Array, x_t: Array) -> Array:
         """Outputs of the network, shape (n_draws, m, n_targets, p)."""
-        outputs = push_forward(self.network, phi, x_t.T)
-        return outputs.reshape(*outputs.shape[:2], self.theta.shape[1], -1)
+        outputs = np.array(push_forward(self.network, phi, x_t.T))
+        outputs = outputs.reshape(*outputs.shape[:2], self.theta.shape[1], -1)
+        if self.reach is not None and outputs.shape[-1] > 1:
+            # Noise does not go on beyond the range of the data.
+            inside = push_forward(self.network, phi, self.reach.inside(x_t).T)
+            outputs[..., 1:] = np.reshape(inside, outputs.shape)[..., 1:]
+        return outputs
+
+    def with_reach(self, x_t: Array, n_draws: int = 50) -> DrawsPosterior:
+        """The posterior with uncertainty outside the range of its training inputs, (n_in, n)."""
+        rng, layout = np.random.default_rng(0), Layout(self.network.sizes)
+        rows = rng.permutation(len(self.phi))[:n_draws]
+        networks = [
+            WeightedNetwork(1.0 / len(rows), self.phi[r], layout, self.network.activation)
+            for r in rows
+        ]
+        some = some_rows(x_t.shape[1])
+        return replace(self, reach=Reach.of(networks, x_t, len(self.likelihood.outputs), some))
 
     def sensitivities(
         self,
@@ -173,6 +196,8 @@ class DrawsPosterior:
             "log_alpha": self.log_alpha,
             "relevance": self.relevance,
         }
+        if self.reach is not None:
+            arrays |= self.reach.arrays()
         plain: dict[str, Any] = {
             "sizes": list(self.network.sizes),
             "activation": self.network.activation,
@@ -195,6 +220,7 @@ class DrawsPosterior:
             arrays["log_alpha"],
             arrays["relevance"],
             plain["compacted"],
+            Reach.from_arrays(arrays),
         )
 
 

@@ -24,10 +24,19 @@ from sbnn.evidence.laplace.mixture import (
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import from_description
 from sbnn.methods.posterior import gradient_shares
 from sbnn.problems.network import Network
 from sbnn.scores import Predictive
+
+
+def _reach(mixture: SparseMixture, x_t: Array, some: Array) -> Reach:
+    networks = [
+        WeightedNetwork(weight, opt.phi, opt.layout, opt.activation)
+        for weight, opt in zip(mixture.weights, mixture.optima)
+    ]
+    return Reach.of(networks, x_t, len(mixture.likelihood.outputs), some)
 
 
 def uses(opt: Optimum) -> Array:
@@ -75,13 +84,16 @@ class LaplacePosterior:
 
     @classmethod
     def of(cls, mixture: SparseMixture, x_t: Array, rows: Array | None = None) -> LaplacePosterior:
-        """The posterior of a fitted mixture, with shares averaged over the inputs `x_t`.
+        """The posterior of a mixture fitted at inputs `x_t`, (n_in, n).
 
-        `rows` says how many times each input counts.
+        Shares are averaged over some of the inputs; `rows` says how many times each counts.
         """
+        some = some_rows(x_t.shape[1])
         for opt in mixture.optima:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
+        mixture = replace(mixture, reach=_reach(mixture, x_t, some))
+        x_t, rows = x_t[:, some], None if rows is None else rows[some]
         noise = np.average(noise_std_at(mixture, x_t) ** 2, axis=0, weights=rows)
         losses = np.full((len(mixture.optima), 2), np.nan)
         return cls(mixture, shares_at(mixture, x_t, rows), noise, losses)
@@ -237,6 +249,8 @@ class LaplacePosterior:
             "noise_variance": self.noise_variance,
             "losses": self.losses,
         }
+        if self.mixture.reach is not None:
+            arrays |= self.mixture.reach.arrays()
         plain: list[dict[str, Any]] = []
         for k, opt in enumerate(self.mixture.optima):
             precision = precision_of(opt)
@@ -292,7 +306,8 @@ class LaplacePosterior:
             optima.append(optimum)
         likelihood = from_description(plain["likelihood"])
         mixture = SparseMixture(
-            tuple(optima), arrays["weights"], likelihood, plain["precision_power"]
-        )
+            tuple(optima), arrays["weights"], likelihood, plain["precision_power"],
+            reach=Reach.from_arrays(arrays),
+        )  # fmt: skip
         shares, noise, losses = (arrays[n] for n in ("shares", "noise_variance", "losses"))
         return cls(mixture, shares, noise, losses, plain["compacted"])

@@ -18,6 +18,7 @@ from sbnn.evidence.laplace.pruning import evolve
 from sbnn.evidence.linear.blocks import Block, LocalSource, Reader
 from sbnn.evidence.linear.layer import KnownNoise, Layer, learn_layer
 from sbnn.evidence.linear.storage import layer_arrays, layer_from_arrays
+from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import Likelihood, noise_std
 from sbnn.methods.draws_posterior import used_inputs
 from sbnn.methods.last_layer.learn import messages
@@ -46,6 +47,8 @@ class LastLayerPosterior:
     layer : Layer
         Weights of the last hidden neurons and the bias, for every target.
     noise_variance : array, shape (n_targets,)
+    reach : Reach
+        Uncertainty outside the range of the training inputs.
     compacted : bool
     """
 
@@ -53,6 +56,7 @@ class LastLayerPosterior:
     phi: Array
     layer: Layer
     noise_variance: Array
+    reach: Reach
     compacted: bool = False
 
     kind = "last_layer"
@@ -135,7 +139,9 @@ class LastLayerPosterior:
     def predictive(
         self, x_t: Array, noise: bool = True, noise_std: Array | None = None
     ) -> Predictive:
-        mean, variance = self.layer.outputs(self.features(x_t))
+        mean, _ = self.layer.outputs(self.features(x_t))
+        _, variance = self.layer.outputs(self.features(self.reach.inside(x_t)))
+        variance = variance + self.reach.variance(x_t)
         weights = np.ones((1, *mean.shape))
         if not noise:
             return NormalMixture(weights, mean[None], np.sqrt(variance)[None])
@@ -152,8 +158,10 @@ class LastLayerPosterior:
         )
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
-        features = self.features(x_t)
-        values = np.stack([fit.draws(rng, n) @ features.T for fit in self.layer.fits], axis=2)
+        mean, _ = self.layer.outputs(self.features(x_t))
+        inside = self.features(self.reach.inside(x_t)).T
+        deviations = [(fit.draws(rng, n) - fit.mean) @ inside for fit in self.layer.fits]
+        values = mean + np.stack(deviations, axis=2) + self.reach.draws(x_t, n, rng)
         if not noise:
             return values
         return self.layer.likelihood.sample(rng, values[..., None], self.layer.theta)
@@ -197,7 +205,7 @@ class LastLayerPosterior:
     def arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays by name, and plain values, for a file."""
         arrays, plain = layer_arrays(self.layer)
-        arrays |= {"phi": self.phi, "noise_variance": self.noise_variance}
+        arrays |= {"phi": self.phi, "noise_variance": self.noise_variance, **self.reach.arrays()}
         return arrays, {
             "layer": plain,
             "sizes": list(self.network.sizes),
@@ -213,8 +221,11 @@ class LastLayerPosterior:
         network = Network(tuple(plain["sizes"]), plain["activation"])
         if arrays["phi"].shape != (network.n_parameters,):
             raise ValueError(f"the network has {network.n_parameters} parameters")
-        layer = layer_from_arrays(arrays, plain["layer"])
-        return cls(network, arrays["phi"], layer, arrays["noise_variance"], plain["compacted"])
+        layer, reach = layer_from_arrays(arrays, plain["layer"]), Reach.from_arrays(arrays)
+        assert reach is not None
+        return cls(
+            network, arrays["phi"], layer, arrays["noise_variance"], reach, plain["compacted"]
+        )
 
 
 _VECTORS = ("mean", "log_alpha", "relevance")
@@ -279,7 +290,9 @@ def train_last_layer(task: Task) -> tuple[LastLayerPosterior, str]:
     phi[layer_slices(best.sizes)[-1][0] :] = np.concatenate([means[:, :-1].ravel(), means[:, -1]])
     noise = layer.likelihood.std(np.zeros((len(means), 1)), layer.theta) ** 2
     name = next(name for name, kind in kinds.items() if kind == likelihood)
-    return LastLayerPosterior(network, phi, layer, noise), name
+    whole = WeightedNetwork(1.0, phi, Layout(best.sizes), best.activation)
+    reach = Reach.of([whole], x_t, 1, some_rows(x_t.shape[1]))
+    return LastLayerPosterior(network, phi, layer, noise, reach), name
 
 
 def _trained(task: Task, kinds: Mapping[str, Likelihood]) -> tuple[Optimum, Likelihood]:

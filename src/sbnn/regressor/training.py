@@ -151,9 +151,7 @@ def _laplace(task: Task) -> Trained:
     else:
         mixture = fit(models, np.random.default_rng(task.seed), task.options, choice)
     mixture = for_new_rows(mixture, task.rows.weights)
-    some = np.random.default_rng(0).permutation(x_t.shape[1])[:500]
-    weights = None if task.rows.weights is None else task.rows.weights[some]
-    posterior = LaplacePosterior.of(mixture, x_t[:, some], weights)
+    posterior = LaplacePosterior.of(mixture, x_t, task.rows.weights)
     used = names[[type(k) for k in kinds].index(type(mixture.likelihood))]
     return Trained(
         posterior, float(mixture.optima[0].log_evidence), used, mixture.trials, mixture.noise_trials
@@ -178,7 +176,7 @@ def _sampled(task: Task) -> Trained:
     )
     result = METHODS[task.method].load()(network, key=task.seed, **task.method_options)
     return Trained(
-        result.posterior(), float(result.log_evidence), name_of(likelihood),
+        result.posterior().with_reach(x_t), float(result.log_evidence), name_of(likelihood),
         noise_trials=noise_trials, result=result,
     )  # fmt: skip
 

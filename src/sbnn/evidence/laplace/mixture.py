@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from sbnn.evidence.laplace.layout import Array, Layout, jacobian
+from sbnn.evidence.laplace.layout import Array, Layout, forward_pass, jacobian
 from sbnn.evidence.laplace.models import Model
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.reach import Reach
 from sbnn.likelihoods import Gaussian, Likelihood, noise_std
 from sbnn.problems.network import layer_slices
 from sbnn.scores import NormalMixture, Predictive
@@ -52,6 +53,8 @@ class SparseMixture:
         The families of architectures compared, in the given order.
     noise_trials : tuple of NoiseTrial
         The kinds of noise compared, in the given order.
+    reach : Reach, optional
+        Uncertainty outside the range of the training inputs.
     """
 
     optima: tuple[Optimum, ...]
@@ -60,6 +63,7 @@ class SparseMixture:
     precision_power: float = 1.0
     trials: tuple[Trial, ...] = ()
     noise_trials: tuple[NoiseTrial, ...] = ()
+    reach: Reach | None = None
 
 
 def merge(
@@ -157,33 +161,50 @@ class OutputComponents(NamedTuple):
 
     weights: Array  # (K, m, T)
     mean: Array  # (K, m, T, p)
-    variance: Array  # (K, m, T, p), J H⁻¹ Jᵀ
+    variance: Array  # (K, m, T, p), J H⁻¹ Jᵀ, and more outside the range of the data
     theta: Array  # (K, 1, T, q), parameters of the likelihood
 
 
 def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputComponents:
     """Normal distributions of the outputs of every linearised optimum at inputs (n_in, m)."""
-    means, variances = [], []
+    means, variances, p = [], [], len(mixture.likelihood.outputs)
     for opt in mixture.optima:
         parts = [
-            _outputs(opt, x_t[:, start : start + block])
+            _outputs(opt, x_t[:, start : start + block], mixture.reach, p)
             for start in range(0, max(x_t.shape[1], 1), block)
         ]
         means.append(np.concatenate([mean for mean, _ in parts], axis=1))
         variances.append(np.concatenate([variance for _, variance in parts], axis=1))
     theta = np.array([opt.noise for opt in mixture.optima])[:, None]
-    shape = (len(means), theta.shape[2], len(mixture.likelihood.outputs), x_t.shape[1])
+    shape = (len(means), theta.shape[2], p, x_t.shape[1])
     mean, variance = (np.array(v).reshape(shape).transpose(0, 3, 1, 2) for v in (means, variances))
+    if mixture.reach is not None:
+        variance = variance.copy()
+        variance[..., 0] += mixture.reach.variance(x_t)
     noise = 1.0 / mixture.likelihood.information(mean, theta)[..., 0]
     # One noise level for all: that an optimum claims little noise at x is no reason to trust it.
     total = variance[..., 0] + np.tensordot(mixture.weights, noise, axes=1)
     return OutputComponents(local_weights(mixture, total), mean, variance, theta)
 
 
-def _outputs(opt: Optimum, x_t: Array) -> tuple[Array, Array]:
-    f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
+def _outputs(opt: Optimum, x_t: Array, reach: Reach | None, p: int) -> tuple[Array, Array]:
+    """Outputs and their variances, each (T p, m), the variances within the range of the data."""
+    f, jac = _linearised(opt, x_t, reach, p)
     flat = jac.reshape(len(opt.active), f.size)
     return f, precision_of(opt).variance(flat).reshape(f.shape)
+
+
+def _linearised(opt: Optimum, x_t: Array, reach: Reach | None, p: int) -> tuple[Array, Array]:
+    """Outputs (T p, m) and their Jacobian; outside the range of the data, that at its edge.
+
+    Only the first output of each target, its centre, goes on beyond the range: noise does not.
+    """
+    within = x_t if reach is None else reach.inside(x_t)
+    f, jac = jacobian(opt.phi, within, opt.layout, opt.activation)
+    if reach is not None and not np.array_equal(within, x_t):
+        f = f.copy()
+        f[::p] = forward_pass(opt.phi, x_t, opt.layout, opt.activation).output[::p]
+    return f, jac
 
 
 def for_new_rows(mixture: SparseMixture, rows: Array | None) -> SparseMixture:
@@ -266,12 +287,15 @@ def sample(
     level = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
     which = (level[:, None, None] > edges[:-1].T).sum(axis=2)  # (n_draws, T)
     out = np.empty((n_draws, n_targets, x_t.shape[1]))
+    p = len(mixture.likelihood.outputs)
     for k, opt in enumerate(mixture.optima):
         rows = np.flatnonzero((which == k).any(axis=1))
-        f, jac = jacobian(opt.phi, x_t, opt.layout, opt.activation)
+        f, jac = _linearised(opt, x_t, mixture.reach, p)
         draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
-        p = len(mixture.likelihood.outputs)
         outputs = draws.reshape(len(rows), n_targets, p, x_t.shape[1]).transpose(0, 1, 3, 2)
+        if mixture.reach is not None:
+            beyond = mixture.reach.draws(x_t, len(rows), rng).transpose(0, 2, 1)
+            outputs = np.concatenate([outputs[..., :1] + beyond[..., None], outputs[..., 1:]], -1)
         theta = opt.noise[:, None]
         values = outputs[..., 0]
         if noise:

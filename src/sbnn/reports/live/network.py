@@ -93,8 +93,15 @@ def network_data(model: SparseBNNRegressor) -> dict[str, Any] | str:
         "studentT": isinstance(mixture.likelihood, StudentT | VaryingStudentT),
         "sigmaNodes": [nodes.tolist(), (weights / weights.sum()).tolist()],
         "scaling": {name: values.tolist() for name, values in state.scaling._asdict().items()},
+        "reach": _reach(model.posterior_),
         "training": None if small else _training(state.training),
     }
+
+
+def _reach(posterior: Posterior) -> dict[str, Any]:
+    """The range of the training inputs, and slopes beyond it."""
+    arrays, _ = posterior.arrays()
+    return {name: arrays[f"reach_{name}"].tolist() for name in ("lower", "upper", "slope")}
 
 
 def _mixture(posterior: Posterior) -> Mixture | None:

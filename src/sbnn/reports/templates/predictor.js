@@ -176,12 +176,20 @@ const predictor = (function () {
     const nets = data.components.map(network), p = data.outputs, scaling = data.scaling;
     const logWeights = data.weights.map((w) => Math.log(w + TINY));
 
-    // Mean and variance of the outputs of one network for target t, given the layers at x.
-    function outputs(net, layers, t) {
-      const value = layers[layers.length - 1].a, mean = [], spread = [];
+    // Mean and variance of the outputs of one network for target t. Outside the range of the training
+    // inputs, only the first output goes on, and its variance grows.
+    function outputs(net, x, t) {
+      const { lower, upper, slope } = data.reach;
+      const inside = x.map((v, j) => Math.min(Math.max(v, lower[j]), upper[j]));
+      const layers = forward(net, inside), value = layers[layers.length - 1].a, mean = [], spread = [];
       for (let o = t * p; o < (t + 1) * p; o++) {
         mean.push(value[o]);
         spread.push(net.factors.length ? variance(net, gradient(net, layers, o)) : 0);
+      }
+      if (x.some((v, j) => v !== inside[j])) {
+        const beyond = forward(net, x);
+        mean[0] = beyond[beyond.length - 1].a[t * p];
+        x.forEach((v, j) => { spread[0] += ((v - inside[j]) * slope[j][t]) ** 2; });
       }
       return { mean, spread };
     }
@@ -244,7 +252,7 @@ const predictor = (function () {
 
     // Normal components of y and of the function, and moments, for standardised targets.
     function at(x, t) {
-      const found = nets.map((net) => outputs(net, forward(net, x), t));
+      const found = nets.map((net) => outputs(net, x, t));
       const weights = data.power ? localWeights(found, t) : data.weights;
       const uncertain = found.some((f) => f.spread[p - 1] > 0), parts = [], whole = [], plain = [];
       found.forEach((f, k) => {
