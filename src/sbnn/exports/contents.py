@@ -104,13 +104,17 @@ def _column(name: Any, column: Any) -> dict[str, Any]:
 
 
 def _laplace(arrays: Arrays, plain: Mapping[str, Any], likelihood: str) -> list[dict[str, Any]]:
-    groups = []
+    groups, c = [], float(plain["inflation"])
     for k, optimum in enumerate(plain["optima"]):
         sizes, active = tuple(optimum["sizes"]), np.asarray(arrays[f"active_{k}"], dtype=int)
         phi = np.zeros(layer_slices(sizes)[-1][2])
         phi[active] = arrays[f"phi_{k}"]
-        root = _root(arrays[f"factor_{k}"], arrays[f"scale_{k}"])
-        weight, theta = arrays["weights"][k : k + 1], arrays[f"noise_{k}"][None]
+        root = c * _root(arrays[f"factor_{k}"], arrays[f"scale_{k}"])
+        weight, theta = arrays["weights"][k : k + 1], arrays[f"noise_{k}"][None].copy()
+        if likelihood in VARYING:  # log σ is the second output of each target
+            phi[layer_slices(sizes)[-1][1] + 1 :: 2] += np.log(c)
+        else:
+            theta[..., 0] += np.log(c)
         network = _network(sizes, optimum["activation"], phi[None])
         uncertain = {"uncertain": active, "root": root}
         groups.append({**network, **uncertain, "weight": weight, **_noise(likelihood, theta)})

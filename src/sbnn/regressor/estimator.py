@@ -235,7 +235,7 @@ class SparseBNNRegressor(
         targets = y[:, None] if self._flat else y
         self.n_outputs_ = targets.shape[1]
         known = known_noise(self.noise_std, noise_std, targets.shape, self._flat)
-        kinds = likelihoods(self.noise, known is not None)
+        kinds = likelihoods(self.noise, known is not None, len(targets))
         per_row = known if known is not None and known.ndim == 2 else None
         weights = check_weights(sample_weight, len(targets))
         n_rows = float(len(targets) if weights is None else weights.sum())

@@ -276,6 +276,7 @@ class LaplacePosterior:
             "optima": plain,
             "likelihood": self.mixture.likelihood.describe(),
             "precision_power": self.mixture.precision_power,
+            "inflation": self.mixture.inflation,
             "compacted": self.compacted,
         }
 
@@ -307,7 +308,7 @@ class LaplacePosterior:
         likelihood = from_description(plain["likelihood"])
         mixture = SparseMixture(
             tuple(optima), arrays["weights"], likelihood, plain["precision_power"],
-            reach=Reach.from_arrays(arrays),
+            reach=Reach.from_arrays(arrays), inflation=plain["inflation"],
         )  # fmt: skip
         shares, noise, losses = (arrays[n] for n in ("shares", "noise_variance", "losses"))
         return cls(mixture, shares, noise, losses, plain["compacted"])

@@ -52,7 +52,10 @@ class NoiseChosen(Message, code="noise_chosen"):
         return f"log evidence {self.gain:.1f} nat above that of constant Gaussian noise"
 
 
-def likelihoods(noise: Any, known: bool) -> dict[str, Likelihood]:
+FEW_ROWS = 30  # below, the level of the noise cannot be told from that of the function
+
+
+def likelihoods(noise: Any, known: bool, n_rows: float) -> dict[str, Likelihood]:
     """The noise models to choose between, by name; one if there is no choice.
 
     Parameters
@@ -61,6 +64,8 @@ def likelihoods(noise: Any, known: bool) -> dict[str, Likelihood]:
         See `SparseBNNRegressor`.
     known : bool
         Whether the standard deviation is known.
+    n_rows : float
+        Repetitions included.
 
     Returns
     -------
@@ -72,7 +77,8 @@ def likelihoods(noise: Any, known: bool) -> dict[str, Likelihood]:
         If `noise` is none of the names and no likelihood, or contradicts `known`.
     """
     if isinstance(noise, str) and noise == AUTO:
-        return {name: NAMES[name]() for name in (CANDIDATES[:1] if known else CANDIDATES)}
+        names = CANDIDATES[: 1 if known else 2 if n_rows < FEW_ROWS else None]
+        return {name: NAMES[name]() for name in names}
     if isinstance(noise, str) and noise not in NAMES:
         raise ValueError(
             f"`noise` must be one of {', '.join(map(repr, (AUTO, *NAMES)))}, or an instance of "

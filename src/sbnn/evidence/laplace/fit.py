@@ -9,6 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sbnn._core.memory import require_memory_for_threads
+from sbnn.evidence.laplace.calibration import inflation
 from sbnn.evidence.laplace.mixture import (
     NoiseTrial,
     SparseMixture,
@@ -30,6 +31,7 @@ from sbnn.evidence.laplace.stages import (
     finish,
     needs_more_rows,
     prune,
+    with_intercepts,
 )
 from sbnn.evidence.starts import Stage, Start, is_possible, require_starts, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood
@@ -90,13 +92,20 @@ def fit(
     # One BLAS thread per start: the matrices are too small to benefit from more.
     with threadpool_limits(limits=1, user_api="blas"):
         starts, trials, noise_trials = _optimise(families, starts, options, noises)
-    pairs = merge([(start.model, start.optimum) for start in starts])
-    weights = _weights(pairs, options)
-    kept = _contributes(weights, LEAST_WEIGHT, options)
-    optima = tuple(opt for (_, opt), keep in zip(pairs, kept) if keep)
-    shares = weights[kept] / weights[kept].sum()
+        pairs = [(start.model, start.optimum) for start in starts]
+        if options.calibrate and options.sparse:
+            pairs = [(model, with_intercepts(model, opt)) for model, opt in pairs]
+        pairs = merge(pairs)
+        weights = _weights(pairs, options)
+        kept = _contributes(weights, LEAST_WEIGHT, options)
+        pairs = [pair for pair, keep in zip(pairs, kept) if keep]
+        shares = weights[kept] / weights[kept].sum()
+        factor = inflation(pairs, shares, options) if options.calibrate else 1.0
     likelihood = pairs[0][0].likelihood or Gaussian()
-    return SparseMixture(optima, shares, likelihood, options.precision_power, trials, noise_trials)
+    return SparseMixture(
+        tuple(opt for _, opt in pairs), shares, likelihood, options.precision_power, trials,
+        noise_trials, inflation=factor,
+    )  # fmt: skip
 
 
 def _weights(pairs: Sequence[tuple[Model, Optimum]], options: Options) -> np.ndarray:

@@ -55,6 +55,8 @@ class SparseMixture:
         The kinds of noise compared, in the given order.
     reach : Reach, optional
         Uncertainty outside the range of the training inputs.
+    inflation : float
+        Factor of all standard deviations of predictions; see `calibration`.
     """
 
     optima: tuple[Optimum, ...]
@@ -64,6 +66,7 @@ class SparseMixture:
     trials: tuple[Trial, ...] = ()
     noise_trials: tuple[NoiseTrial, ...] = ()
     reach: Reach | None = None
+    inflation: float = 1.0
 
 
 def merge(
@@ -175,11 +178,11 @@ def components(mixture: SparseMixture, x_t: Array, block: int = 2048) -> OutputC
         ]
         means.append(np.concatenate([mean for mean, _ in parts], axis=1))
         variances.append(np.concatenate([variance for _, variance in parts], axis=1))
-    theta = np.array([opt.noise for opt in mixture.optima])[:, None]
+    theta = inflated_noise(mixture, np.array([opt.noise for opt in mixture.optima]))[:, None]
     shape = (len(means), theta.shape[2], p, x_t.shape[1])
     mean, variance = (np.array(v).reshape(shape).transpose(0, 3, 1, 2) for v in (means, variances))
+    mean, variance = inflated_outputs(mixture, mean), mixture.inflation**2 * variance
     if mixture.reach is not None:
-        variance = variance.copy()
         variance[..., 0] += mixture.reach.variance(x_t)
     noise = 1.0 / mixture.likelihood.information(mean, theta)[..., 0]
     # One noise level for all: that an optimum claims little noise at x is no reason to trust it.
@@ -291,18 +294,40 @@ def sample(
     for k, opt in enumerate(mixture.optima):
         rows = np.flatnonzero((which == k).any(axis=1))
         f, jac = _linearised(opt, x_t, mixture.reach, p)
-        draws = f + np.einsum("dom,dc->com", jac, precision_of(opt).draw(rng, len(rows)))
+        change = mixture.inflation * precision_of(opt).draw(rng, len(rows))
+        draws = f + np.einsum("dom,dc->com", jac, change)
         outputs = draws.reshape(len(rows), n_targets, p, x_t.shape[1]).transpose(0, 1, 3, 2)
+        outputs = inflated_outputs(mixture, outputs)
         if mixture.reach is not None:
             beyond = mixture.reach.draws(x_t, len(rows), rng).transpose(0, 2, 1)
             outputs = np.concatenate([outputs[..., :1] + beyond[..., None], outputs[..., 1:]], -1)
-        theta = opt.noise[:, None]
+        theta = inflated_noise(mixture, opt.noise)[:, None]
         values = outputs[..., 0]
         if noise:
             values = mixture.likelihood.sample(rng, outputs, theta)
         own = which[rows] == k
         out[rows] = np.where(own[:, :, None], values, out[rows])
     return out
+
+
+def inflated_noise(mixture: SparseMixture, noise: Array) -> Array:
+    """Parameters of the likelihood, (…, q), after the inflation."""
+    parameters = mixture.likelihood.parameters
+    if mixture.inflation == 1.0 or "log_sigma" not in parameters:
+        return noise
+    noise = noise.copy()
+    noise[..., parameters.index("log_sigma")] += np.log(mixture.inflation)
+    return noise
+
+
+def inflated_outputs(mixture: SparseMixture, f: Array) -> Array:
+    """Outputs of the networks, (…, p), after the inflation, which raises an output log σ."""
+    outputs = mixture.likelihood.outputs
+    if mixture.inflation == 1.0 or "log_sigma" not in outputs:
+        return f
+    f = f.copy()
+    f[..., outputs.index("log_sigma")] += np.log(mixture.inflation)
+    return f
 
 
 def shares_at(mixture: SparseMixture, x_t: Array, rows: Array | None = None) -> Array:

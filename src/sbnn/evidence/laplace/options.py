@@ -48,6 +48,9 @@ class Options:
         Starts that run in parallel; the result does not depend on it.
     sparse : bool
         False stops after the first stage: one α per weight matrix and bias vector, no pruning.
+    calibrate : bool
+        Whether the error of the mean of the targets and, with few rows, that of α and the noise are
+        part of the predictions. For standardised targets.
     max_columns : int
         With more inputs, `relevant_columns` chooses columns first.
     watch : Watch
@@ -69,10 +72,13 @@ class Options:
     precision_power: float = 1.0
     n_threads: int = 1
     sparse: bool = True
+    calibrate: bool = True
     max_columns: int = 40
     watch: Watch = NEVER
 
 
 DEFAULT = Options()
 # For networks of a few dozen weights: every optimum is converged and every neuron tried.
-SMALL = Options(iterations=300, tol=1e-3, race=1.0, keep=0.5, neuron_moves=60, price=0.0)
+SMALL = Options(
+    iterations=300, tol=1e-3, race=1.0, keep=0.5, neuron_moves=60, price=0.0, calibrate=False
+)

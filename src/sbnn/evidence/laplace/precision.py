@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import LinAlgError, lapack
 
 Array = np.ndarray
+
+# LAPACK is called directly: most matrices have a few dozen rows, and the checks of SciPy
+# take longer than a factorisation.
 
 
 def cholesky(b: Array) -> Array:
@@ -16,15 +19,33 @@ def cholesky(b: Array) -> Array:
     B = I + … has no eigenvalue below one. Only entries above 1e15 can swamp the identity; then the
     smallest relative jitter that works is added.
     """
+    if not len(b):
+        return b
     jitter = 0.0
     while True:
-        try:
-            matrix = b + np.diag(jitter * np.diag(b)) if jitter else b
-            return linalg.cholesky(matrix, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            if not np.isfinite(b).all():
-                raise
-            jitter = max(10.0 * jitter, 1e-15)
+        matrix = b + np.diag(jitter * np.diag(b)) if jitter else b
+        factor, failed = lapack.dpotrf(matrix, lower=1, clean=1)
+        if not failed:
+            return factor
+        if not np.isfinite(b).all():
+            raise LinAlgError("The matrix has entries that are not finite.")
+        jitter = max(10.0 * jitter, 1e-15)
+
+
+def solve_factor(factor: Array, v: Array, transposed: bool = False) -> Array:
+    """L⁻¹v, or L⁻ᵀv, for a lower triangular L, in the precision of v."""
+    if not len(factor) or not v.size:
+        return v.copy()
+    solve = lapack.strtrs if v.dtype == np.float32 else lapack.dtrtrs
+    found, failed = solve(factor, v, lower=1, trans=int(transposed))
+    if failed:
+        raise LinAlgError("The triangular matrix is singular.")
+    return found
+
+
+def solve_both(factor: Array, v: Array) -> Array:
+    """(LLᵀ)⁻¹v."""
+    return lapack.dpotrs(factor, v, lower=1)[0] if len(factor) and v.size else v.copy()
 
 
 class Precision:
@@ -65,15 +86,14 @@ class Precision:
         return self
 
     def _half(self, v: Array) -> Array:
-        chol = self.chol.astype(v.dtype, copy=False)
-        return linalg.solve_triangular(chol, v, lower=True, check_finite=False)
+        return solve_factor(self.chol, v)
 
     def solve(self, g: Array) -> Array:
         """H⁻¹ g for g of shape (d,)."""
         g = self.scale * g
         if self.primal:
-            return self.scale * linalg.cho_solve((self.chol, True), g, check_finite=False)
-        inner = linalg.cho_solve((self.chol, True), self.jac_t.T @ g, check_finite=False)
+            return self.scale * solve_both(self.chol, g)
+        inner = solve_both(self.chol, self.jac_t.T @ g)
         return self.scale * (g - self.jac_t @ inner)
 
     @functools.cached_property
@@ -82,7 +102,7 @@ class Precision:
         if self.primal:
             if not len(self.chol):
                 return self.chol
-            return linalg.lapack.dtrtri(self.chol, lower=1)[0]
+            return lapack.dtrtri(self.chol, lower=1)[0]
         return self._half(self.jac_t.T)
 
     def relevance(self) -> Array:
@@ -112,10 +132,10 @@ class Precision:
         """Draws of N(0, H⁻¹), shape (d, n_draws)."""
         z = rng.standard_normal((len(self.scale), n_draws))
         if self.primal:  # A^-½ L⁻ᵀ z
-            z = linalg.solve_triangular(self.chol, z, lower=True, trans=1)
+            z = solve_factor(self.chol, z, transposed=True)
         else:  # z − K(Kᵀz + e) with z, e ~ N(0, I) has covariance (I + KKᵀ)⁻¹
             e = rng.standard_normal((self.chol.shape[0], n_draws))
-            z -= self.jac_t @ linalg.cho_solve((self.chol, True), self.jac_t.T @ z + e)
+            z -= self.jac_t @ solve_both(self.chol, self.jac_t.T @ z + e)
         return self.scale[:, None] * z
 
     def as_primal(self) -> Precision:

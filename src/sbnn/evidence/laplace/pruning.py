@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import linalg
 
 from sbnn._core.watch import NEVER, Watch
 from sbnn.evidence.laplace.layout import Array
@@ -20,7 +19,7 @@ from sbnn.evidence.laplace.optimum import (
     relax,
     update,
 )
-from sbnn.evidence.laplace.precision import Precision, cholesky
+from sbnn.evidence.laplace.precision import Precision, cholesky, solve_both, solve_factor
 
 # Iterations without a rise of the evidence after which an optimum counts as converged. The update
 # of α is a fixed-point iteration: the evidence may fall before it rises again.
@@ -37,7 +36,7 @@ def removal_gain(precision: Precision, u: Array, index: Array) -> float:
     and Faul's −½ (log α − log(α + s) + q²/(α + s)).
     """
     factor = cholesky(precision.covariance(index))
-    z = linalg.solve_triangular(factor, u[index], lower=True)
+    z = solve_factor(factor, u[index])
     return float(-np.log(np.diag(factor)).sum() - 0.5 * z @ z)
 
 
@@ -129,7 +128,7 @@ def compensated(opt: Optimum, precision: Precision, dead: Array) -> Optimum:
     new, index = opt.without(dead), np.searchsorted(opt.active, dead)
     u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
     factor = cholesky(precision.covariance(index))
-    pull = linalg.cho_solve((factor, True), u[index])
+    pull = solve_both(factor, u[index])
     kept = np.setdiff1d(np.arange(len(u)), index, assume_unique=True)
     shift = precision.covariance(index, kept).T @ pull
     new.phi[new.active] -= shift * np.exp(-0.5 * opt.log_alpha[new.active])

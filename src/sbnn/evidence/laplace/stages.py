@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from sbnn.evidence.laplace.layout import Layout
 from sbnn.evidence.laplace.mixture import merge
-from sbnn.evidence.laplace.models import Model
-from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.optimum import Optimum, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.evidence.laplace.thinning import drop_inputs, left_out, thin
 from sbnn.evidence.starts import Start, on_rows
+from sbnn.problems.network import layer_slices
 
 # Iterations before α and the noise are updated if there are fewer observations than weights.
 # Without it, the first updates would treat the whole signal as noise (30 rows, 56 weights: log
@@ -90,6 +94,26 @@ def _converged(model: Model, opt: Optimum, options: Options) -> Optimum:
 
 def _evolve(model: Model, opt: Optimum, n_iter: int, options: Options) -> Optimum:
     return evolve(model, opt, n_iter, None, options.step, options.tol, watch=options.watch)
+
+
+def with_intercepts(model: Model, opt: Optimum) -> Optimum:
+    """The optimum with the output bias of every target, for standardised targets.
+
+    A pruned bias says that the mean of the targets is that of the rows, without an error. With a
+    prior N(0, 1) its variance is about that of a mean, σ²/n.
+    """
+    if not isinstance(model, NetworkModel):
+        return opt
+    k, p = model.shape[0], len(model.likelihood.outputs)
+    biases = layer_slices(model.sizes)[-1][1] + p * np.arange(k)
+    missing = np.setdiff1d(biases, opt.active)
+    if not len(missing):
+        return opt
+    new = opt.copy()
+    new.phi[missing] = new.log_alpha[missing] = 0.0
+    new.layout = Layout(opt.sizes, np.union1d(opt.active, missing))
+    relax(model, new, 10)
+    return new
 
 
 def best(starts: list[Start], fraction: float) -> list[Start]:

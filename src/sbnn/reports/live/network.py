@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sbnn.evidence.laplace.layout import Layout, jacobian
+from sbnn.evidence.laplace.mixture import SparseMixture, inflated_noise, precision_of
+from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.precision import Precision
 from sbnn.likelihoods import Gaussian, Likelihood, StudentT, VaryingGaussian, VaryingStudentT
 from sbnn.likelihoods.scale_mixture import SIGMA_NODES, precision_nodes
@@ -108,10 +110,7 @@ def _mixture(posterior: Posterior) -> Mixture | None:
     """The posterior as a mixture of networks; None if its predictions have another form."""
     if isinstance(posterior, LaplacePosterior):
         found = posterior.mixture
-        components = [
-            Component(opt.sizes, opt.activation, opt.phi, opt.noise, _factors(opt))
-            for opt in found.optima
-        ]
+        components = [_inflated(found, opt) for opt in found.optima]
         mixture = Mixture(components, found.weights, found.precision_power, found.likelihood)
     elif isinstance(posterior, LastLayerPosterior):
         layer, network = posterior.layer, posterior.network
@@ -139,8 +138,16 @@ def _mixture(posterior: Posterior) -> Mixture | None:
     return mixture if type(mixture.likelihood) in Kinds else None
 
 
-def _factors(opt: Any) -> list[Factor]:
-    return [Factor(opt.active, opt.precision)] if len(opt.active) else []
+def _inflated(mixture: SparseMixture, opt: Optimum) -> Component:
+    """An optimum with the inflation of the mixture as part of its parameters and factor."""
+    c, phi, outputs = mixture.inflation, opt.phi.copy(), mixture.likelihood.outputs
+    if "log_sigma" in outputs:
+        bias = layer_slices(opt.sizes)[-1][1]
+        phi[bias + outputs.index("log_sigma") :: len(outputs)] += np.log(c)
+    precision = precision_of(opt)
+    precision = Precision.from_factor(precision.chol, c * precision.scale)
+    factors = [Factor(opt.active, precision)] if len(opt.active) else []
+    return Component(opt.sizes, opt.activation, phi, inflated_noise(mixture, opt.noise), factors)
 
 
 def _last_factors(posterior: LastLayerPosterior) -> list[Factor]:
