@@ -14,6 +14,7 @@ from sbnn.evidence.ascent import ascend
 from sbnn.evidence.laplace.mixture import compacted, precision_of, restricted
 from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, relax
+from sbnn.evidence.restoring import restored
 from sbnn.evidence.warm import Local, around_optimum
 from sbnn.priors import JointPrior, Normal
 from sbnn.problems.network import Network
@@ -63,6 +64,14 @@ class ExactOptimum:
         """Whether another α than that of the Laplace engine was taken."""
         return self.run is not self.first
 
+    def better_of(self, other: tuple[Optimum, WarmStartResult], margin: float) -> ExactOptimum:
+        """This or another optimum, whose log evidence may be lower by an error and `margin`."""
+        opt, run = other
+        allowed = np.hypot(run.log_evidence_error, self.run.log_evidence_error) + margin
+        if run.beta < 1.0 or run.log_evidence < self.run.log_evidence - allowed:
+            return self
+        return replace(self, optimum=opt, draws=run.particles.phi, run=run)
+
     def unrefined(self) -> ExactOptimum:
         """The optimum at the α of the Laplace engine."""
         return replace(self, optimum=self.before, draws=self.first.particles.phi, run=self.first)
@@ -85,11 +94,12 @@ def exact_optimum(
 ) -> ExactOptimum:
     """Exact draws at an optimum, and at a better α if the exact evidence finds one.
 
-    The particles of the first run climb the exact evidence in log α (`ascend`), and neurons whose
-    removal costs less than `sparsify` nats are removed. As the particles that choose a step also
-    estimate its gain, a second run from the Laplace approximation at the new α decides: the new α
-    is taken if its log evidence, plus what may be given up for removed neurons, is not lower by
-    more than one standard error.
+    Pruned weights that would add strong evidence come back (`restored`). Then the particles climb
+    the exact evidence in log α (`ascend`), and neurons whose removal costs less than `sparsify`
+    nats are removed. As the particles that choose a step also estimate its gain, a fresh run from
+    the Laplace approximation decides about each of the two: the change is kept if the log
+    evidence, plus what may be given up for removed neurons, is not lower by more than one standard
+    error.
 
     Parameters
     ----------
@@ -110,24 +120,50 @@ def exact_optimum(
     ExactOptimum
     """
     opt = connected(opt)
-    local = around_optimum(model, opt)
-    first = local.sample(derive_key(key, 0), n_particles, on_stage)
+    first = around_optimum(model, opt).sample(derive_key(key, 0), n_particles, on_stage)
     found = ExactOptimum(opt, first.particles.phi, first, first, opt)
     if not refine or not len(opt.active) or first.beta < 1.0:
         return found
+    more = restored(model, opt, found.draws)
+    if more is not None:
+        run = _sample(model, relaxed(model, more), derive_key(key, 3), n_particles, on_stage)
+        found = found.better_of(run, margin=0.0)
+    return _climbed(model, found, key, n_particles, sparsify, on_stage)
+
+
+def _sample(
+    model: NetworkModel,
+    opt: Optimum,
+    key: Any,
+    n_particles: int,
+    on_stage: Callable[[WarmStage], None] | None,
+) -> tuple[Optimum, WarmStartResult]:
+    return opt, around_optimum(model, opt).sample(key, n_particles, on_stage)
+
+
+def _climbed(
+    model: NetworkModel,
+    found: ExactOptimum,
+    key: Any,
+    n_particles: int,
+    sparsify: float,
+    on_stage: Callable[[WarmStage], None] | None,
+) -> ExactOptimum:
+    """The optimum after an ascent of its α, if a fresh run confirms that it is better."""
+    opt = found.optimum
+    local = around_optimum(model, opt)
     ascent = ascend(
-        LocalProblem(local, _network(opt)), opt.log_alpha[opt.active], first, model.hyperprior,
-        derive_key(key, 1), max_steps=MAX_STEPS, sparsify=sparsify, follower=FollowLocal(local),
+        LocalProblem(local, _network(opt)), opt.log_alpha[opt.active], found.run,
+        model.hyperprior, derive_key(key, 1), max_steps=MAX_STEPS, sparsify=sparsify,
+        follower=FollowLocal(local),
     )  # fmt: skip
     if not ascent.steps:
         return found
-    better = _moved(model, opt, ascent.log_alpha, np.array(ascent.pruned, int))
-    run = around_optimum(model, better).sample(derive_key(key, 2), n_particles, on_stage)
-    allowed = np.hypot(run.log_evidence_error, first.log_evidence_error)
-    allowed += sparsify if ascent.pruned else 0.0
-    if run.beta < 1.0 or run.log_evidence < first.log_evidence - allowed:
-        return found
-    return ExactOptimum(better, run.particles.phi, run, first, opt)
+    new = opt.copy()
+    new.log_alpha[opt.active] = ascent.log_alpha
+    new = relaxed(model, new.without(opt.active[np.array(ascent.pruned, int)]))
+    run = _sample(model, new, derive_key(key, 2), n_particles, on_stage)
+    return found.better_of(run, margin=sparsify if ascent.pruned else 0.0)
 
 
 def _network(opt: Optimum) -> Network:
@@ -136,11 +172,9 @@ def _network(opt: Optimum) -> Network:
     return Network(small.sizes, small.activation)
 
 
-def _moved(model: NetworkModel, opt: Optimum, log_alpha: np.ndarray, pruned: np.ndarray) -> Optimum:
-    """The optimum with other α, its mode there, and without pruned weights."""
+def relaxed(model: NetworkModel, opt: Optimum) -> Optimum:
+    """The optimum at its mode for its α, without weights that are not connected."""
     new = opt.copy()
-    new.log_alpha[opt.active] = log_alpha
-    new = new.without(opt.active[pruned])
     _, new.precision = relax(model, new, RELAXATIONS)
     new.precision = precision_of(new).as_primal()
     return connected(new)
