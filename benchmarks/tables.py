@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from exact_tables import exact
+from exact_tables import exact, exact_draws
 from next import section as next_rows
 from noise_tables import noise, noise_uci
 from table_text import cell, markdown, mean_and_error, percent
@@ -309,6 +309,7 @@ SECTIONS: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
     "noise": ("Noise models on simulated data", noise),
     "verified": ("Verification", verified),
     "exact": ("Exact evidences on real data", exact),
+    "exact_draws": ("Predictions from exact draws", exact_draws),
     "bands": ("Predictive bands", bands),
     "claims": ("Claims of the study", claims),
     "samplers": ("Comparison of samplers", samplers),

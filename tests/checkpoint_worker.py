@@ -35,17 +35,32 @@ def failing(theta, data):
     return plain(theta, data)
 
 
+def bent(theta, data):
+    """A curved ridge, which a Gaussian approximates badly."""
+    import jax.numpy as jnp
+
+    x, y = data
+    return -50.0 * jnp.sum((y - theta[0] * x * (1.0 + theta[1]) ** 2) ** 2)
+
+
 def problem(kind: str = "plain") -> sbnn.Problem:
-    function = {"plain": plain, "compiled": compiled, "failing": failing}[kind]
+    function = {"plain": plain, "compiled": compiled, "failing": failing, "bent": bent}[kind]
     return sbnn.Problem(function, ["a", "b"], ard=["a", "b"], bound=4.0, data=data())
 
 
 def call(method: str, kind: str, checkpoint, **options):
     options = {"key": 3, "n_particles": N_PARTICLES, **options}
+    if method == "exact_evidence":
+        options["log_alpha"] = np.zeros(2)
     return getattr(sbnn, method)(problem(kind), checkpoint=checkpoint, **options)
 
 
 if __name__ == "__main__":
     method, kind, checkpoint, path = sys.argv[1:]
     print("started", flush=True)
-    call(method, kind, checkpoint).save(path, overwrite=True)
+    found = call(method, kind, checkpoint)
+    if method == "exact_evidence":
+        with open(path, "wb") as file:
+            np.savez(file, log_evidence=found.log_evidence, error=found.error, draws=found.draws)
+    else:
+        found.save(path, overwrite=True)

@@ -694,7 +694,7 @@ def test_damaged_fit_folders_give_one_line_errors(fitted, tmp_path, name, text, 
 
 
 def test_sampling_methods_reject_large_networks(place):
-    arguments = ["--target", "y", "--hidden", "20", "--method", "nsbl"]
+    arguments = ["--target", "y", "--hidden", "20", "--method", "standard"]
     result = run("compare", place / "data.csv", *arguments, code=2)
     assert "101 parameters are more than 30" in result.stderr
 

@@ -102,6 +102,20 @@ def test_devices_table_reports_speed_up_and_differing_bits(tmp_path: Path) -> No
     assert "| 10 | 3 | 2 | 1.5 | yes |\n| 20 | 8 | 4 | 2 | no |" in text
 
 
+def test_predictions_from_exact_draws_are_compared_in_pairs(tmp_path: Path) -> None:
+    names = ("linearised", "draws", "nsbl", "evidence")
+    scores = {f"rmse_{name}": [1.0, 2.0] for name in names}
+    scores |= {f"log_density_{name}": [-1.0, -3.0] for name in names}
+    scores["log_density_nsbl"] = [-0.5, -2.7]
+    runs = {"table": "yacht", "optima": [2, 3], "converged": [2, 2], "gain": [1.0, 2.0]}
+    pd.DataFrame(runs | scores).to_csv(tmp_path / "exact_draws.csv", index=False)
+    text = tables.page(tmp_path)
+    assert "converged at 4 of 5 optima" in text
+    assert "| linearised Laplace | 1.500 | −2.000 |" in text
+    # Differences 0.5 and 0.3: mean 0.4, standard error 0.1.
+    assert "| 1.500 (+0.000 ± 0.000) | −1.600 (+0.400 ± 0.100) |" in text
+
+
 def test_purpose_is_the_first_line_of_a_script() -> None:
     assert tables.purpose("verified").startswith("Verification on the study's 1-3-1 problem")
     assert tables.purpose("no_such_script") == ""

@@ -230,7 +230,7 @@ def test_unusable_tables_raise_with_a_reason(X, y, words):
         ({"noise_std": [0.1, 0.2]}, "one per output"),
         ({"hidden_layer_sizes": (0,)}, "`hidden_layer_sizes`"),
         ({"hidden_layer_sizes": "wide"}, "`hidden_layer_sizes`"),
-        ({"hidden_layer_sizes": [(2,), (3,)], "method": "nsbl"}, "needs one architecture"),
+        ({"hidden_layer_sizes": [(2,), (3,)], "method": "standard"}, "needs one architecture"),
     ],
 )
 def test_invalid_options_raise_and_name_valid_values(options, words):

@@ -235,6 +235,20 @@ def test_ten_kills_at_random_moments_change_nothing(method, kind, tmp_path):
     assert same(sbnn.load(tmp_path / "result.nc"), expected)
 
 
+@pytest.mark.slow
+def test_ten_kills_of_a_warm_start_change_nothing(tmp_path):
+    method, kind, reference = "exact_evidence", "bent", tmp_path / "reference.nc"
+    process = start(method, kind, tmp_path / "reference", reference)
+    begin = time.perf_counter()
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    seconds = time.perf_counter() - begin
+    written = kill_and_continue(method, kind, tmp_path / "c", 10, 0.5 * seconds)
+    assert written, "no kill came after the first stage: this has tested nothing"
+    with np.load(reference) as expected, np.load(tmp_path / "result.nc") as found:
+        assert all((found[name] == expected[name]).all() for name in expected.files)
+
+
 @pytest.mark.filterwarnings("ignore:The function failed")
 def test_record_of_failures_survives_a_continuation(tmp_path, stop_after_every_write):
     expected = worker.call("standard", "failing", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,7 +13,7 @@ from sbnn._core.keys import as_key, derive_key, generator
 from sbnn.evidence.cold import ExactRun
 from sbnn.evidence.following import Follower, FollowEverywhere
 from sbnn.evidence.particle_estimates import particle_derivatives, savage_dickey
-from sbnn.priors import Hyperprior
+from sbnn.priors import Hyperprior, JointPrior
 from sbnn.problems.problem import Problem, prunable_units
 from sbnn.sampling.moves import Move, choose
 from sbnn.sampling.state import Evaluate, Particles, Tuning
@@ -22,6 +22,20 @@ from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint, Saved, kept
 # Evidence, in nats, that the ascent after a removal may recover. A removal whose predicted cost
 # exceeds the budget by more than this is not tried.
 WON_BACK = 2.0
+
+
+class Climbable(Protocol):
+    """What an ascent needs of parts of a problem; it may be given instead of a `Problem`."""
+
+    @property
+    def ard(self) -> np.ndarray:
+        """Which parameters have an ARD prior, bool (d,)."""
+
+    def prior_at(self, log_alpha: np.ndarray) -> JointPrior:
+        """p(φ|α)."""
+
+    def prunable_units(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """As `sbnn.problems.problem.prunable_units`."""
 
 
 class AscentStep(NamedTuple):
@@ -85,7 +99,7 @@ class AscentState(NamedTuple):
 class _Climber:
     """Settings that stay fixed during an ascent."""
 
-    problem: Problem
+    problem: Problem | Climbable
     hyperprior: Hyperprior
     key: Any
     follower: Follower
@@ -128,7 +142,7 @@ def newton_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> np.
 
 @float64
 def ascend(
-    problem: Problem,
+    problem: Problem | Climbable,
     log_alpha: np.ndarray,
     start: ExactRun,
     hyperprior: Hyperprior,
@@ -162,7 +176,8 @@ def ascend(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or Climbable
+        The latter with a `follower`.
     log_alpha : ndarray, shape (n_alpha,)
         Starting point.
     start : ExactRun
@@ -193,6 +208,7 @@ def ascend(
     Ascent
     """
     if follower is None:
+        assert isinstance(problem, Problem)
         follower = FollowEverywhere(problem, choose(move, evaluate), max_moves, evaluate)
     climber = _Climber(problem, hyperprior, as_key(key), follower, checkpoint, max_steps, tolerance)
     state = AscentState(
@@ -354,7 +370,9 @@ def _dispensable(
     ratios = savage_dickey(climber.phi(state), state.log_alpha)
     level = _pruned_level(climber, state)
     best_unit, best_ratio = None, -left - WON_BACK
-    for gate, unit in prunable_units(climber.problem):
+    problem = climber.problem
+    units = prunable_units(problem) if isinstance(problem, Problem) else problem.prunable_units()
+    for gate, unit in units:
         if np.isin(unit, tried).any() or (state.log_alpha[gate] >= level[gate] - 0.5).all():
             continue
         ratio = float(ratios[gate].sum())

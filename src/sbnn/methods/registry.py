@@ -68,7 +68,7 @@ METHODS: dict[str, Method] = {
             "NSBL",
             "#0072B2",
             True,
-            "samples, prunes and verifies; up to 30 parameters, minutes",
+            "samples, prunes and verifies; minutes",
             "sbnn.methods._nsbl",
         ),
         Method(

@@ -17,11 +17,9 @@ from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.exports.writing import Export
 from sbnn.likelihoods import Likelihood
 from sbnn.methods.posterior import Posterior
-from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
 from sbnn.regressor.account.cautions import about_table
 from sbnn.regressor.account.description import Description, with_losses
-from sbnn.regressor.architectures import families
 from sbnn.regressor.completion import Table, complete
 from sbnn.regressor.inputs import read_training
 from sbnn.regressor.noise import known_noise, likelihoods, reason
@@ -56,8 +54,9 @@ class SparseBNNRegressor(
         Widths of the hidden layers before pruning. "default" mixes one and two hidden layers: (12,)
         and (8, 6) up to 500 rows, (20,) and (15, 10) up to 2,000, else (40,) and (20, 10). "auto"
         lets the evidence choose between these pairs and (3,) with (6,). With a sampling method,
-        both mean (3,); with "layer_wise", up to three layers of 20, above 2,000 rows of 40. With a
-        list of tuples, the starts are shared between the architectures.
+        both mean (3,) if that network has at most 30 parameters or the method is not "nsbl"; with
+        "layer_wise", up to three layers of 20, above 2,000 rows of 40. With a list of tuples, the
+        starts are shared between the architectures.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
     method : str
@@ -66,8 +65,10 @@ class SparseBNNRegressor(
         with one precision per layer and no pruning; "last_layer" trains the hidden layers and
         infers only the output layer, exactly and from any number of rows (see `sbnn.last_layer`);
         "layer_wise" adds hidden layers while the evidence rises, up to the depth of
-        `hidden_layer_sizes`; the others sample, for networks of up to 30 parameters. "auto" is
-        "laplace_nsbl": seconds where sampling takes minutes.
+        `hidden_layer_sizes`; the others sample. "standard" and "hierarchical" suit up to 30
+        parameters, as `sbnn.nsbl` does; for larger networks "nsbl" draws from the exact posterior
+        of every optimum of "laplace_nsbl" and refines α on the exact evidence, in minutes. "auto"
+        is "laplace_nsbl": seconds.
     noise_std : float, sequence of float, or None
         Known standard deviation of the noise in the units of y, one for all outputs or one each;
         None infers one per output.
@@ -239,8 +240,8 @@ class SparseBNNRegressor(
         per_row = known if known is not None and known.ndim == 2 else None
         weights = check_weights(sample_weight, len(targets))
         n_rows = float(len(targets) if weights is None else weights.sum())
-        architectures = families(
-            self.hidden_layer_sizes, n_rows, self.method in SAMPLING, self.method == "layer_wise"
+        architectures = checks.architectures_for(
+            self.method, self.hidden_layer_sizes, n_rows, encoded.values.shape[1], self.n_outputs_
         )
         self.method_used_, self.method_reason_ = checks.choose_method(self.method, architectures)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -305,7 +306,8 @@ class SparseBNNRegressor(
         self.optima_ = posterior.table()
         if "log_evidence" in self.optima_:  # for y in original units, as log_evidence_
             shift = self.log_evidence_ - self.optima_["log_evidence"].iloc[0]
-            self.optima_["log_evidence"] += shift
+            for name in self.optima_.columns.intersection(["log_evidence", "laplace"]):
+                self.optima_[name] += shift
         self.messages_ = posterior.messages()
 
     def _set_relevance(self, x_t: np.ndarray, weights: np.ndarray | None, seed: int) -> None:

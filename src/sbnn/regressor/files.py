@@ -16,6 +16,7 @@ from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.regressor.account.relevance import COLUMNS
 from sbnn.regressor.estimator import SparseBNNRegressor
+from sbnn.regressor.exact_posterior import ExactPosterior
 from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.last_layer import LastLayerPosterior
 from sbnn.regressor.scaling import Scaling
@@ -30,7 +31,7 @@ _NUMBERS = [name for name in COLUMNS if name != "group"]  # of the table of inpu
 # The kinds of posterior that files can hold, by name.
 POSTERIORS: dict[str, Any] = {
     posterior.kind: posterior
-    for posterior in (LaplacePosterior, DrawsPosterior, LastLayerPosterior)
+    for posterior in (LaplacePosterior, DrawsPosterior, LastLayerPosterior, ExactPosterior)
 }
 
 

@@ -15,7 +15,7 @@ from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.regressor.architectures import Family, families
 
-MAX_SAMPLED = 30  # parameters up to which sampling is feasible
+MAX_SAMPLED = 30  # parameters up to which sampling from the prior is feasible
 
 
 def check_options(method: Any, activation: Any, n_starts: Any) -> None:
@@ -47,7 +47,8 @@ def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Me
     """The method to use, and the reason."""
     if method == "auto":
         return AUTO, MethodChosen()
-    if method in (*SAMPLING, "layer_wise") and len(architectures[0]) > 1:
+    one = {*SAMPLING, "layer_wise"} - {"nsbl"}
+    if method in one and len(architectures[0]) > 1:
         raise ValueError(
             f"method={method!r} needs one architecture; got {len(architectures[0])}. "
             "Pass one tuple, or use method='laplace_nsbl'."
@@ -57,6 +58,32 @@ def choose_method(method: str, architectures: Sequence[Family]) -> tuple[str, Me
             "method='layer_wise' adds hidden layers; give the width of at least one, such as (20,)."
         )
     return method, MethodRequested()
+
+
+def samples_optima(
+    method: str, architectures: Sequence[Family], n_inputs: int, n_outputs: int
+) -> bool:
+    """Whether "nsbl" samples around Laplace optima: for networks too large for `sbnn.nsbl`.
+
+    Examples
+    --------
+    >>> samples_optima("nsbl", [((3,),)], 1, 1), samples_optima("nsbl", [((10,),)], 6, 1)
+    (False, True)
+    """
+    if method != "nsbl":
+        return False
+    family = architectures[0]
+    return len(family) > 1 or n_parameters((n_inputs, *family[0], n_outputs)) > MAX_SAMPLED
+
+
+def architectures_for(
+    method: str, hidden_layer_sizes: Any, n_rows: float, n_inputs: int, n_outputs: int
+) -> list[Family]:
+    """Families of hidden widths for a method and a table, see `families`."""
+    found = families(hidden_layer_sizes, n_rows, method in SAMPLING, method == "layer_wise")
+    if samples_optima(method, found, n_inputs, n_outputs):
+        return families(hidden_layer_sizes, n_rows, sampled=False)
+    return found
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -82,13 +109,13 @@ def infeasible(hidden_layer_sizes: Any, n_inputs: int, n_outputs: int) -> dict[s
 
     Examples
     --------
-    >>> infeasible((20,), 3, 1)["nsbl"]
+    >>> infeasible((20,), 3, 1)["standard"]
     'samples, and 101 parameters are more than 30'
     """
-    (widths,) = families(hidden_layer_sizes, 0, sampled=True)[0]
+    widths = families(hidden_layer_sizes, 0, sampled=True)[0][0]
     size = n_parameters((n_inputs, *widths, n_outputs))
     why = f"samples, and {size} parameters are more than {MAX_SAMPLED}"
     return {
-        name: why if method.samples and size > MAX_SAMPLED else ""
+        name: why if method.samples and name != "nsbl" and size > MAX_SAMPLED else ""
         for name, method in METHODS.items()
     }

@@ -19,6 +19,7 @@ from sbnn.methods.registry import METHODS, SAMPLING
 from sbnn.regressor.architectures import Family
 from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.noise import name_of
+from sbnn.regressor.options import samples_optima
 from sbnn.regressor.rows import Rows
 from sbnn.regressor.scaling import Scaling
 
@@ -82,6 +83,10 @@ def train(task: Task) -> Trained:
 
         posterior, noise = train_last_layer(task)
         return Trained(posterior, posterior.layer.log_evidence, noise)
+    if samples_optima(task.method, task.architectures, task.rows.x.shape[1], task.rows.y.shape[1]):
+        from sbnn.regressor.exact import train_exact
+
+        return train_exact(task, **task.method_options)
     return _sampled(task) if task.method in SAMPLING else _laplace(task)
 
 

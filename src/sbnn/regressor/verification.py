@@ -17,6 +17,7 @@ from sbnn._core.parallel import run_all
 from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.evidence.laplace.options import TIE
 from sbnn.evidence.warm import around_optimum
+from sbnn.regressor.exact_posterior import ExactPosterior
 from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.training import Task, known_noise_of
 from sbnn.sampling.warm_start import WarmStartResult
@@ -163,4 +164,7 @@ def verify_optimum(
     local = around_optimum(model, opt if noise is None else opt.with_noise(noise))
     run = local.sample(key, n_particles)
     seconds = time.perf_counter() - started
-    return VerifiedOptimum(opt.log_evidence, run, len(local.positions), seconds)
+    laplace = opt.log_evidence
+    if isinstance(posterior, ExactPosterior):
+        laplace = float(posterior.checks[k, 0])
+    return VerifiedOptimum(laplace, run, len(local.positions), seconds)

@@ -23,6 +23,7 @@ from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.methods.posterior import Posterior
 from sbnn.problems.network import layer_slices
 from sbnn.regressor.estimator import SparseBNNRegressor
+from sbnn.regressor.exact_posterior import ExactPosterior
 from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.last_layer import LastLayerPosterior
 from sbnn.regressor.scaling import GRID
@@ -108,6 +109,8 @@ def _reach(posterior: Posterior) -> dict[str, Any]:
 
 def _mixture(posterior: Posterior) -> Mixture | None:
     """The posterior as a mixture of networks; None if its predictions have another form."""
+    if isinstance(posterior, ExactPosterior):  # too many draws for a page
+        return None
     if isinstance(posterior, LaplacePosterior):
         found = posterior.mixture
         components = [_inflated(found, opt) for opt in found.optima]
