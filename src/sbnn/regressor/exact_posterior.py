@@ -11,7 +11,12 @@ import pandas as pd
 
 from sbnn._core.messages import Message
 from sbnn.evidence.laplace.layout import Array, input_gradient
-from sbnn.evidence.laplace.mixture import SparseMixture, local_weights
+from sbnn.evidence.laplace.mixture import (
+    SparseMixture,
+    inflated_noise,
+    inflated_outputs,
+    local_weights,
+)
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.likelihoods import noise_std
 from sbnn.methods.posterior import gradient_shares
@@ -43,6 +48,15 @@ class Outputs:
     weights: Array  # (K, m, T), of the optima
     f: Array  # (K, S, m, T, p)
     theta: Array  # (K, 1, T, q), parameters of the likelihood
+    beyond: Array  # (m, T), variance outside the range of the training inputs
+
+    @property
+    def variance(self) -> Array:
+        """Of the outputs of one draw, (K S, m, T, p)."""
+        k, s, *rest = self.f.shape
+        out = np.zeros((k * s, *rest))
+        out[..., 0] = self.beyond
+        return out
 
     @property
     def components(self) -> tuple[Array, Array]:
@@ -103,16 +117,26 @@ class ExactPosterior(LaplacePosterior):
         return phi
 
     def _outputs(self, x_t: Array) -> Outputs:
-        mixture = self.mixture
-        found = [
-            outputs_of(opt, self._phi(k), x_t, len(mixture.likelihood.outputs))
-            for k, opt in enumerate(mixture.optima)
-        ]
-        f, theta = np.stack(found), np.array([opt.noise for opt in mixture.optima])[:, None]
+        mixture, reach, f = self.mixture, self.mixture.reach, self._raw_outputs(x_t)
+        beyond = np.zeros(f.shape[2:4])
+        if reach is not None:
+            beyond = reach.variance(x_t)
+            if f.shape[-1] > 1:  # noise does not go on beyond the range of the data
+                f[..., 1:] = self._raw_outputs(reach.inside(x_t))[..., 1:]
+        centre = f[..., 0].mean(axis=1, keepdims=True)
+        f[..., 0] = centre + mixture.inflation * (f[..., 0] - centre)
+        f = inflated_outputs(mixture, f)
+        theta = inflated_noise(mixture, np.array([opt.noise for opt in mixture.optima]))[:, None]
         noise = 1.0 / mixture.likelihood.information(f.mean(axis=1), theta)[..., 0]
         # As for the linearised mixture: one noise level for all optima.
-        total = f[..., 0].var(axis=1) + np.tensordot(mixture.weights, noise, axes=1)
-        return Outputs(local_weights(mixture, total), f, theta)
+        total = f[..., 0].var(axis=1) + beyond + np.tensordot(mixture.weights, noise, axes=1)
+        return Outputs(local_weights(mixture, total), f, theta, beyond)
+
+    def _raw_outputs(self, x_t: Array) -> Array:
+        """Outputs of the networks of all draws, (K, S, m, T, p)."""
+        p = len(self.mixture.likelihood.outputs)
+        optima = enumerate(self.mixture.optima)
+        return np.stack([outputs_of(opt, self._phi(k), x_t, p) for k, opt in optima])
 
     def _noise_std(self, at: Outputs) -> Array:
         weights, f = at.components
@@ -157,9 +181,9 @@ class ExactPosterior(LaplacePosterior):
         at = self._outputs(x_t)
         weights, f = at.components
         if not noise:
-            return NormalMixture(weights, f[..., 0], np.zeros(f.shape[:-1]))
+            return NormalMixture(weights, f[..., 0], np.sqrt(at.variance[..., 0]))
         theta = at.theta_of_draws if noise_std is None else np.log(noise_std)[None, ..., None]
-        return self.mixture.likelihood.predictive(weights, f, np.zeros_like(f), theta)
+        return self.mixture.likelihood.predictive(weights, f, at.variance, theta)
 
     def noise_std_at(self, x_t: Array) -> Array:
         return self._noise_std(self._outputs(x_t))
@@ -175,9 +199,12 @@ class ExactPosterior(LaplacePosterior):
         level = (rng.permutation(n) + rng.random(n)) / n
         which = (level[:, None, None] > edges[:-1].T).sum(axis=2)  # (n, T)
         row = rng.integers(at.f.shape[1], size=n)
+        reach = self.mixture.reach
+        beyond = np.zeros((n, *at.beyond.shape)) if reach is None else reach.draws(x_t, n, rng)
         out = np.empty((n, x_t.shape[1], which.shape[1]))
         for t in range(which.shape[1]):
-            f = at.f[which[:, t], row][:, :, t : t + 1]  # (n, m, 1, p)
+            f = at.f[which[:, t], row][:, :, t : t + 1].copy()  # (n, m, 1, p)
+            f[..., 0] += beyond[:, :, t : t + 1]
             theta = at.theta[which[:, t]][:, :, t : t + 1]
             values = self.mixture.likelihood.sample(rng, f, theta) if noise else f[..., 0]
             out[:, :, t] = values[..., 0]

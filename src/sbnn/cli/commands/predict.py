@@ -81,8 +81,8 @@ def predict(
         _warn_about(unknown)
         for name, rows in outside.items():
             warn(
-                f"{rows.sum():,} of {n:,} rows are outside the range of {name!r} in the fit; there "
-                "the model extrapolates, and its intervals may be too narrow."
+                f"{rows.sum():,} of {n:,} rows are outside the range of {name!r} in the fit. The "
+                "model extrapolates: intervals widen with the distance, but no data support them."
             )
         if out is not None:
             _write(out, table, predicted, flags, force)
