@@ -104,6 +104,15 @@ def test_force_keeps_other_files_that_appear_during_the_run(place, tmp_path, ins
     assert (out / "report.html").read_text() == "a page"
 
 
+def test_force_keeps_a_folder_with_the_name_of_a_file_of_the_fit(place, tmp_path, instant):
+    precious = tmp_path / "out" / "report.html" / "precious.txt"
+    precious.parent.mkdir(parents=True)
+    precious.touch()
+    arguments = ["fit", place / "data.csv", "--target", "y", "--out", tmp_path / "out", "--force"]
+    assert "holds 'report.html', which sbnn did not write" in one_line(run(*arguments, code=2))
+    assert precious.exists()
+
+
 def test_predict_keeps_a_file_that_appears_during_the_run(place, tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     real = fit_folder.read_model
@@ -133,18 +142,19 @@ def test_report_replaces_a_link_and_not_the_file_it_points_to(copy, tmp_path):
 
 
 # ------------------------------------------------------------------------------------- streams
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8", "idna"])
 def test_any_encoding_of_stdout_works(encoding):
     say = SAY + "terminal.echo('−1.5 ± 2 “β” é 漢 \\udcff'); terminal.note('−1 漢')"
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run([sys.executable, "-c", say], env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr
-    shown = done.stdout.decode(encoding).strip()
+    shown = done.stdout.decode("utf-8" if encoding == "idna" else encoding).strip()
     expected = {
         "ascii": '-1.5 +/- 2 "beta" ? ? ?',
         "cp1252": "-1.5 ± 2 “beta” é ? ?",
         "latin-1": '-1.5 ± 2 "beta" é ? ?',
         "utf-8": "−1.5 ± 2 “β” é 漢 �",
+        "idna": "−1.5 ± 2 “β” é 漢 �",  # no encoding for text: UTF-8 is used
     }
     assert shown == expected[encoding]
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from sbnn._core.atomic import foreign_names
 from sbnn.tables.header import TableError
 
 # Files written by a fit and by a comparison.
@@ -41,12 +42,11 @@ def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
     if not out.is_dir() or out.is_symlink():
         raise TableError(f"{out} is not a folder; give another name with --out.")
     try:
-        here = {path.name for path in out.iterdir()}
+        empty, foreign = not any(out.iterdir()), foreign_names(out, files)
     except OSError as error:
         raise TableError(f"{out} cannot be read: {error.strerror}. Give another --out.") from error
-    if here and not force:
+    if not empty and not force:
         raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
-    foreign = sorted(here - files)
     if foreign:
         raise TableError(
             f"{out} holds {foreign[0]!r}, which sbnn did not write; it is not replaced. "
