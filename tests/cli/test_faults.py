@@ -207,7 +207,9 @@ def test_progress_that_nobody_reads_does_not_end_a_run(monkeypatch):
 
 
 # ------------------------------------------------------------------------- names and options
-@pytest.mark.parametrize("out", ["/", "x" * 300, "/proc/x", "x/" + "y" * 300, "/dev/null/x"])
+@pytest.mark.parametrize(
+    "out", ["/", "x" * 300, "/proc/x", "x/" + "y" * 300, "/dev/null/x", "x/" * 1000 + "y"]
+)
 @pytest.mark.parametrize("command", ["fit", "compare", "predict"])
 def test_impossible_output_names_are_usage_errors(place, tmp_path, monkeypatch, command, out):
     if out.startswith("/proc") and not Path("/proc/self").exists():
@@ -248,8 +250,8 @@ def edited(folder: Path, sealed: bool, **changes) -> None:
 EDITS = {
     "data": [None, {}, {"rows": "many"}, {"rows": 20, "more": 1}],
     "format": [None, True, "8", [], float("inf"), 1e400, -1, fits.FORMAT + 1],
-    "targets": [[], None, ["other"], [1]],
-    "features": [[], "a", ["a", "b"]],
+    "targets": [[], None, ["other"], [1], ["y", "y"]],
+    "features": [[], "a", ["a", "b"], ["a", "a"]],
     "scores": [{}, None, {"y": {}}, {"y": {"rmse": "x"}}],
     "verdict": [None, ["text"], [{"tone": 1, "text": "x"}], [{"text": "x"}]],
     "warnings": ["text", [None]],
@@ -270,6 +272,20 @@ def test_edited_records_are_one_line_errors(copy, name, value, sealed):
     edited(copy, sealed, **{name: value})
     line = one_line(run("report", copy, code=2))
     assert "damaged" in line or "sbnn (" in line
+
+
+@pytest.mark.parametrize("which", ["inputs", "targets"])
+def test_record_of_other_columns_than_the_model_is_detected(copy, tmp_path, which):
+    found = json.loads((copy / "fit.json").read_text(encoding="utf-8"))
+    if which == "inputs":
+        changes = {"features": ["z"], "columns": {"z": found["columns"]["a"]}}
+    else:
+        scores = {**found["scores"], "z": found["scores"]["y"]}
+        changes = {"targets": ["y", "z"], "scores": scores}
+    edited(copy, True, **changes)
+    (tmp_path / "new.csv").write_text("a,z\n0.5,0.5\n")
+    line = one_line(run("predict", copy, tmp_path / "new.csv", code=2))
+    assert "its columns are not those of model.nc" in line
 
 
 def test_edit_of_a_harmless_value_is_detected(copy, place):

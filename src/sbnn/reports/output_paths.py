@@ -19,6 +19,9 @@ FIT_FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
 OTHERS = frozenset({".parquet", ".pq", ".xlsx", ".xls", ".json", ".html", ".nc"})
 COMPARISON_FILES = frozenset({"compare.csv", "compare.json"})
 
+# Folders are created recursively.
+MOST_NEW_FOLDERS = 100
+
 
 def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
     """Raise unless `out` is a folder that a command may write.
@@ -83,8 +86,13 @@ def check_file(out: Path, force: bool) -> None:
 def _check_name(out: Path) -> None:
     """Raise unless the system can have a file of this name."""
     above = next((path for path in out.absolute().parents if os.path.lexists(path)), Path("/"))
+    missing = out.absolute().relative_to(above).parts
+    if len(missing) > MOST_NEW_FOLDERS:
+        raise TableError(
+            f"--out would create {len(missing)} folders, one in another; give a shorter name."
+        )
     try:
-        for part in out.absolute().relative_to(above).parts:  # some of them may be missing
+        for part in missing:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 (above / part).lstat()
     except (OSError, ValueError) as error:
