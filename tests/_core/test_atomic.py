@@ -172,6 +172,21 @@ def test_folder_with_replaceable_files_only_is_replaced(tmp_path, system, before
     assert os.listdir(tmp_path) == ["out"]
 
 
+def test_folder_with_the_name_of_a_replaceable_file_is_kept(tmp_path, system):
+    out = tmp_path / "out"
+    (out / "known").mkdir(parents=True)
+    (out / "known" / "theirs").touch()
+    with pytest.raises(OutputExistsError), whole_folder(out, ["known"]):
+        pass
+    assert (out / "known" / "theirs").exists()
+
+
+def test_file_in_place_of_a_parent_folder_is_named(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(NotADirectoryError, match=r"a'$"), whole_folder(tmp_path / "a" / "out"):
+        pass
+
+
 def test_link_to_a_folder_is_not_replaced(tmp_path, system):
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to("real")

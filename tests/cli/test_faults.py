@@ -104,6 +104,15 @@ def test_force_keeps_other_files_that_appear_during_the_run(place, tmp_path, ins
     assert (out / "report.html").read_text() == "a page"
 
 
+def test_force_keeps_a_folder_with_the_name_of_a_file_of_the_fit(place, tmp_path, instant):
+    precious = tmp_path / "out" / "report.html" / "precious.txt"
+    precious.parent.mkdir(parents=True)
+    precious.touch()
+    arguments = ["fit", place / "data.csv", "--target", "y", "--out", tmp_path / "out", "--force"]
+    assert "holds 'report.html', which sbnn did not write" in one_line(run(*arguments, code=2))
+    assert precious.exists()
+
+
 def test_predict_keeps_a_file_that_appears_during_the_run(place, tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     real = fit_folder.read_model
@@ -133,18 +142,19 @@ def test_report_replaces_a_link_and_not_the_file_it_points_to(copy, tmp_path):
 
 
 # ------------------------------------------------------------------------------------- streams
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8", "idna"])
 def test_any_encoding_of_stdout_works(encoding):
     say = SAY + "terminal.echo('−1.5 ± 2 “β” é 漢 \\udcff'); terminal.note('−1 漢')"
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run([sys.executable, "-c", say], env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr
-    shown = done.stdout.decode(encoding).strip()
+    shown = done.stdout.decode("utf-8" if encoding == "idna" else encoding).strip()
     expected = {
         "ascii": '-1.5 +/- 2 "beta" ? ? ?',
         "cp1252": "-1.5 ± 2 “beta” é ? ?",
         "latin-1": '-1.5 ± 2 "beta" é ? ?',
         "utf-8": "−1.5 ± 2 “β” é 漢 �",
+        "idna": "−1.5 ± 2 “β” é 漢 �",  # no encoding for text: UTF-8 is used
     }
     assert shown == expected[encoding]
 
@@ -197,7 +207,9 @@ def test_progress_that_nobody_reads_does_not_end_a_run(monkeypatch):
 
 
 # ------------------------------------------------------------------------- names and options
-@pytest.mark.parametrize("out", ["/", "x" * 300, "/proc/x", "x/" + "y" * 300, "/dev/null/x"])
+@pytest.mark.parametrize(
+    "out", ["/", "x" * 300, "/proc/x", "x/" + "y" * 300, "/dev/null/x", "x/" * 1000 + "y"]
+)
 @pytest.mark.parametrize("command", ["fit", "compare", "predict"])
 def test_impossible_output_names_are_usage_errors(place, tmp_path, monkeypatch, command, out):
     if out.startswith("/proc") and not Path("/proc/self").exists():
@@ -238,8 +250,8 @@ def edited(folder: Path, sealed: bool, **changes) -> None:
 EDITS = {
     "data": [None, {}, {"rows": "many"}, {"rows": 20, "more": 1}],
     "format": [None, True, "8", [], float("inf"), 1e400, -1, fits.FORMAT + 1],
-    "targets": [[], None, ["other"], [1]],
-    "features": [[], "a", ["a", "b"]],
+    "targets": [[], None, ["other"], [1], ["y", "y"]],
+    "features": [[], "a", ["a", "b"], ["a", "a"]],
     "scores": [{}, None, {"y": {}}, {"y": {"rmse": "x"}}],
     "verdict": [None, ["text"], [{"tone": 1, "text": "x"}], [{"text": "x"}]],
     "warnings": ["text", [None]],
@@ -260,6 +272,20 @@ def test_edited_records_are_one_line_errors(copy, name, value, sealed):
     edited(copy, sealed, **{name: value})
     line = one_line(run("report", copy, code=2))
     assert "damaged" in line or "sbnn (" in line
+
+
+@pytest.mark.parametrize("which", ["inputs", "targets"])
+def test_record_of_other_columns_than_the_model_is_detected(copy, tmp_path, which):
+    found = json.loads((copy / "fit.json").read_text(encoding="utf-8"))
+    if which == "inputs":
+        changes = {"features": ["z"], "columns": {"z": found["columns"]["a"]}}
+    else:
+        scores = {**found["scores"], "z": found["scores"]["y"]}
+        changes = {"targets": ["y", "z"], "scores": scores}
+    edited(copy, True, **changes)
+    (tmp_path / "new.csv").write_text("a,z\n0.5,0.5\n")
+    line = one_line(run("predict", copy, tmp_path / "new.csv", code=2))
+    assert "its columns are not those of model.nc" in line
 
 
 def test_edit_of_a_harmless_value_is_detected(copy, place):

@@ -29,11 +29,28 @@ def sample(problem, **options):
     return sbnn.standard(problem, key=0, n_particles=200, **options)
 
 
-@pytest.mark.parametrize("value", ["3.0", b"3.0", np.array("3.0"), True], ids=repr)
+@pytest.mark.parametrize(
+    "value", ["3.0", b"3.0", np.array("3.0"), True, np.array([True])], ids=repr
+)
 @pytest.mark.parametrize("on_failure", ["reject", "raise"])
 def test_log_likelihood_that_returns_no_number_raises(value, on_failure):
     with pytest.raises(NotRealError, match=r"must be numeric; could not.*'3.0'|return a number"):
         sample(custom(lambda theta: value, black_box=True), on_failure=on_failure)
+
+
+@pytest.mark.parametrize("value", [np.datetime64("2020-01-01"), np.timedelta64(3, "s")], ids=str)
+def test_dates_and_times_are_no_log_likelihoods(value):
+    with pytest.raises(NotRealError, match="must be numeric; give dates and times as numbers"):
+        sample(custom(lambda theta: value, black_box=True))
+
+
+def test_masked_values_are_missing():
+    masked = np.ma.array([1.0], mask=[True])
+    with pytest.raises(ValueError, match="at every one of the 200 prior draws"):
+        sample(custom(lambda theta: masked, black_box=True))
+    y = np.ma.array(np.arange(len(X)), mask=X > 0.5)
+    with pytest.raises(ValueError, match="y has masked entries"):
+        regression(lambda theta: theta[0] * X, y=y)
 
 
 def test_text_is_not_a_prediction_nor_an_observation_nor_a_parameter():

@@ -270,6 +270,20 @@ def test_sparse_matrices_that_do_not_fit_into_memory_raise():
         SparseBNNRegressor(**QUICK).fit(huge, np.zeros(10**6))
 
 
+def test_masked_cells_are_missing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=40)
+    hidden = np.zeros(X.shape, bool)
+    hidden[3, 1] = True
+    gaps, masked = np.where(hidden, np.nan, X), np.ma.array(np.where(hidden, 1e6, X), mask=hidden)
+    expected = SparseBNNRegressor(**QUICK).fit(gaps, y)
+    found = SparseBNNRegressor(**QUICK).fit(masked, y)
+    np.testing.assert_array_equal(found.predict(masked), expected.predict(gaps))
+    with pytest.raises(ValueError, match="contains NaN"):
+        SparseBNNRegressor(**QUICK).fit(X, np.ma.array(y, mask=hidden[:, 1]))
+
+
 def test_sparse_output_of_a_pipeline_is_accepted():
     X, y = table(60)
     encode = make_column_transformer(

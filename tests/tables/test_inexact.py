@@ -46,6 +46,19 @@ def test_integers_that_lose_digits_are_noted_with_line_and_column(tmp_path):
     assert "1 more cell" in note
 
 
+@pytest.mark.parametrize(
+    "cell", ["9007199254740993.0", "9007199254740993.", '"9,007,199,254,740,993"']
+)
+def test_integers_with_points_and_commas_are_checked_too(tmp_path, cell):
+    (note,) = notes_of(tmp_path, f"id,y\n1,1\n{cell},2\n")
+    assert "line 3, column 'id': 9007199254740993 is read as 9007199254740992" in note
+
+
+def test_numbers_that_become_zero_are_noted(tmp_path):
+    (note,) = notes_of(tmp_path, "p,y\n0,1\n0e5,1\n2e-400,2\n1,2\n")
+    assert "line 4, column 'p': 2e-400 is read as 0" in note
+
+
 def test_large_integers_that_are_exact_are_not_noted(tmp_path):
     assert notes_of(tmp_path, f"a,y\n{2**53},1\n{2**60},2\n1e100,3\n") == ()
 

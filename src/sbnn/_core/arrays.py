@@ -35,10 +35,22 @@ def reject_complex(name: str, values: Any) -> None:
         )
 
 
-def as_real(name: str, values: Any) -> np.ndarray:
-    """A new array of float64 from real numbers, never from text or complex numbers.
+def unmasked(values: Any) -> Any:
+    """Masked cells of a NumPy array as NaN; anything else as it is.
 
-    NumPy alone would read the text "3.0" as a number and drop imaginary parts.
+    NumPy and scikit-learn drop the mask and use the numbers under it.
+    """
+    if not isinstance(values, np.ma.MaskedArray) or not np.ma.getmaskarray(values).any():
+        return values
+    whole = values.dtype.kind in "biu"
+    return (values.astype(float) if whole else values).filled(np.nan)
+
+
+def as_real(name: str, values: Any) -> np.ndarray:
+    """A new array of float64 from real numbers, never from text, dates or complex numbers.
+
+    NumPy alone would read the text "3.0" as a number, dates as nanoseconds, and drop imaginary
+    parts. Masked cells become NaN.
 
     Parameters
     ----------
@@ -64,13 +76,15 @@ def as_real(name: str, values: Any) -> np.ndarray:
     sbnn._core.arrays.NotRealError: y must be numeric; could not convert the text '1'
     """
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
     except (TypeError, ValueError) as error:
         raise NotRealError(f"{name} must be numeric; {error}") from None
     reject_complex(name, array)
     if array.dtype.kind == "O":
         for cell in array.ravel():
             reject_complex(name, cell)
+    if array.dtype.kind in "mM":
+        raise NotRealError(f"{name} must be numeric; give dates and times as numbers")
     if array.dtype.kind in "OUST":  # T: variable-length strings of NumPy
         cells = array.ravel().tolist()
         text = next((cell for cell in cells if isinstance(cell, str | bytes)), None)

@@ -107,7 +107,11 @@ def whole_folder(out: Path, replaceable: Collection[str] = ()) -> Iterator[Path]
         If `out` exists at the end and holds anything else.
     """
     shown, out = out, out.absolute()
-    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # a file has the name of a parent
+        code = errno.ENOTDIR
+        raise NotADirectoryError(code, os.strerror(code), error.filename) from None
     with _named(shown), temporary(out, folder=True) as unfinished:
         yield unfinished
         for _ in range(_ATTEMPTS):
@@ -160,11 +164,32 @@ def _replaced_portably(unfinished: Path, out: Path, replaceable: Collection[str]
 def _holds_only(folder: Path, names: Collection[str]) -> bool:
     """Whether nothing but a folder with these files, or nothing at all, has this name."""
     try:
-        return not folder.is_symlink() and all(name in names for name in os.listdir(folder))
+        return not folder.is_symlink() and not foreign_names(folder, names)
     except NotADirectoryError:
         return False
     except FileNotFoundError:  # another process has just removed it
         return True
+
+
+def foreign_names(folder: Path, names: Collection[str]) -> list[str]:
+    """Names of everything in a folder except files with given names.
+
+    Parameters
+    ----------
+    folder : Path
+    names : collection of str
+
+    Returns
+    -------
+    list of str
+        Sorted. A folder with one of the names is foreign, because it may hold anything.
+    """
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name
+            for entry in entries
+            if entry.name not in names or entry.is_dir(follow_symlinks=False)
+        )
 
 
 def _rename_or_keep(unfinished: Path, path: Path, shown: Path) -> None:

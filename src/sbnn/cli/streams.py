@@ -18,7 +18,7 @@ def prepare_streams() -> None:
 
     A closed stream becomes the null device, also for libraries that write to its number;
     otherwise the next file to be opened would get that number, and their messages. Characters that
-    a stream cannot encode are spelled in ASCII.
+    a stream cannot encode are spelled in ASCII; an encoding without plain text becomes UTF-8.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -30,6 +30,16 @@ def prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_HANDLER)
+            if not _encodes_plain_text(stream.encoding):
+                stream.reconfigure(encoding="utf-8", errors=_HANDLER)
+
+
+def _encodes_plain_text(encoding: str) -> bool:
+    """Whether lines of ASCII text of any length can be encoded; with "idna", some cannot."""
+    try:
+        return bool((" 1.5 " * 20 + "\n").encode(encoding, _HANDLER))
+    except (UnicodeError, LookupError):
+        return False
 
 
 def write_output(text: str) -> None:

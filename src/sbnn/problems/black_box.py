@@ -26,7 +26,7 @@ class BlackBox(NamedTuple):
             value = self.function(theta) if self.data is None else self.function(theta, self.data)
         if value is None:
             raise ValueError("`log_likelihood` returned None; does it end with `return`?")
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, bool) or getattr(value, "dtype", "") == "bool":
             raise NotRealError(f"`log_likelihood` must return a number; it returned {value}.")
         value = as_real("log_likelihood(theta)", value)
         if value.size != 1:

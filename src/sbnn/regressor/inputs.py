@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
+from sbnn._core.arrays import unmasked
 from sbnn._core.text import plural
 from sbnn.tables.cells import fault, is_identifier
 from sbnn.tables.column_types import Column, ColumnType, read_series
@@ -55,7 +56,7 @@ def read_training(
     """
     check(categorical_features, missing)
     finite: Any = "allow-nan" if missing == "impute" else True
-    X = _dense(X)
+    X, y = _dense(X), unmasked(y)
     declared = _declared(X, categorical_features)
     if not isinstance(X, pd.DataFrame) and not any(declared):
         X, y = validate_data(
@@ -110,9 +111,9 @@ def read_new(estimator: Any, X: Any, encoder: ColumnEncoder, missing: str) -> En
 
 
 def _dense(X: Any) -> Any:
-    """A sparse matrix as an array; anything else as it is."""
+    """A sparse matrix as an array, masked cells as NaN; anything else as it is."""
     if not sparse.issparse(X):
-        return X
+        return unmasked(X)
     n_cells = int(np.prod(X.shape, dtype=float))
     if n_cells > MAX_CELLS:
         raise ValueError(

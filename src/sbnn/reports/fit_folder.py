@@ -157,7 +157,7 @@ def _check_record(found: dict[str, Any]) -> None:
     # A run that was not sampled is stored as an empty object.
     check_fields({**found, "run": found["run"] or None}, Record)
     features, targets = found["features"], found["targets"]
-    if not features or not targets or set(found["scores"]) != set(targets):
+    if not features or sorted(found["scores"]) != sorted(targets) or not targets:
         raise ValueError("its inputs, targets and scores do not match")
     known = {name for name, column in found["columns"].items() if {"kind", "format"} <= set(column)}
     if known != set(features):
@@ -198,6 +198,10 @@ def read_model(folder: Path) -> SparseBNNRegressor:
     if not isinstance(model, SparseBNNRegressor):
         raise TableError(f"{folder / MODEL} is not a fitted model.")
     _check_digest(folder, MODEL)
+    record = read_record(folder)
+    columns = list(getattr(model, "feature_names_in_", record.features))
+    if record.features != columns or len(record.targets) != model.n_outputs_:
+        raise TableError(f"{folder / FIT} is damaged: its columns are not those of {MODEL}.")
     return model
 
 

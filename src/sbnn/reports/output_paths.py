@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from sbnn._core.atomic import foreign_names
 from sbnn.tables.header import TableError
 
 # Files written by a fit and by a comparison.
@@ -17,6 +18,9 @@ FIT_FILES = frozenset({MODEL, FIT, DATA, HELD_OUT, REPORT})
 # Suffixes of formats that are not written.
 OTHERS = frozenset({".parquet", ".pq", ".xlsx", ".xls", ".json", ".html", ".nc"})
 COMPARISON_FILES = frozenset({"compare.csv", "compare.json"})
+
+# Folders are created recursively.
+MOST_NEW_FOLDERS = 100
 
 
 def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
@@ -41,12 +45,11 @@ def check_folder(out: Path, force: bool, files: frozenset[str]) -> None:
     if not out.is_dir() or out.is_symlink():
         raise TableError(f"{out} is not a folder; give another name with --out.")
     try:
-        here = {path.name for path in out.iterdir()}
+        empty, foreign = not any(out.iterdir()), foreign_names(out, files)
     except OSError as error:
         raise TableError(f"{out} cannot be read: {error.strerror}. Give another --out.") from error
-    if here and not force:
+    if not empty and not force:
         raise TableError(f"{out} exists; add --force to replace it, or give another --out.")
-    foreign = sorted(here - files)
     if foreign:
         raise TableError(
             f"{out} holds {foreign[0]!r}, which sbnn did not write; it is not replaced. "
@@ -83,8 +86,13 @@ def check_file(out: Path, force: bool) -> None:
 def _check_name(out: Path) -> None:
     """Raise unless the system can have a file of this name."""
     above = next((path for path in out.absolute().parents if os.path.lexists(path)), Path("/"))
+    missing = out.absolute().relative_to(above).parts
+    if len(missing) > MOST_NEW_FOLDERS:
+        raise TableError(
+            f"--out would create {len(missing)} folders, one in another; give a shorter name."
+        )
     try:
-        for part in out.absolute().relative_to(above).parts:  # some of them may be missing
+        for part in missing:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 (above / part).lstat()
     except (OSError, ValueError) as error:

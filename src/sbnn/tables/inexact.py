@@ -1,4 +1,7 @@
-"""Notes about numbers that may not be what the file means: thousands, and integers beyond 2⁵³."""
+"""Notes about numbers that may not be what the file means.
+
+Thousands, integers beyond 2⁵³, and numbers too small for float64.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ import numpy as np
 from sbnn._core.text import plural
 
 EXACT = 2**53  # up to here, every integer is a float64
+# An integer with zeros after its decimal sign, or with a sign between its thousands.
+PLAIN = re.compile(r"([+-]?)0*(\d{1,400})([.,]0*)?")  # Python limits the digits of int()
+GROUPED = re.compile(r"[+-]?\d{1,3}([ '’\u00a0\u202f.,])\d{3}(\1\d{3})+")
 THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
 
 
@@ -100,10 +106,43 @@ def about_large_integers(
     return out
 
 
+def about_vanishing_numbers(
+    path: Path, cells: Mapping[str, Any], values: Mapping[str, np.ndarray], lines: Sequence[int]
+) -> list[str]:
+    """A sentence for each column with numbers so small that they become zero.
+
+    Parameters
+    ----------
+    path, cells, values, lines
+        See `about_large_integers`; cells are text.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> about_vanishing_numbers(Path("t.csv"), {"p": ["1e-400"]}, {"p": np.zeros(1)}, [2])
+    ["t.csv, line 2, column 'p': 1e-400 is read as 0; numbers below 5e-324 are lost."]
+    """
+    out = []
+    for name, column in values.items():
+        for k in np.flatnonzero(column == 0.0):
+            cell = cells[name][k].strip()
+            if re.search("[1-9]", re.split("[eE]", cell)[0]):
+                out.append(
+                    f"{path}, line {lines[k]}, column {name!r}: {cell} is read as 0; numbers below "
+                    "5e-324 are lost."
+                )
+                break
+    return out
+
+
 def _whole(cell: Any) -> int | None:
     """The integer that a cell holds, or None."""
     if isinstance(cell, str):
         text = cell.strip()
-        found = re.fullmatch(r"([+-]?)0*(\d{1,400})", text)  # Python limits the digits of int()
+        grouped = GROUPED.fullmatch(text)
+        found = PLAIN.fullmatch(text.replace(grouped[1], "") if grouped else text)
         return None if found is None else int(found[1] + found[2])
     return int(cell) if isinstance(cell, int | np.integer) else None

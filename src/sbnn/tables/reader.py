@@ -15,7 +15,7 @@ from sbnn.tables.column_types import ColumnType
 from sbnn.tables.dates import times_of
 from sbnn.tables.encoding import decode
 from sbnn.tables.header import TableError, nearest, select, split, without_unnamed
-from sbnn.tables.inexact import about_large_integers, about_thousands
+from sbnn.tables.inexact import about_large_integers, about_thousands, about_vanishing_numbers
 from sbnn.tables.numerals import decimal_comma
 from sbnn.tables.text import Header, read_header, read_rows
 
@@ -208,6 +208,7 @@ def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
     notes += typed.notes
     values = {name: typed.columns[name].values for name in numeric}
     notes += about_large_integers(path, numeric, values, lines)
+    notes += about_vanishing_numbers(path, numeric, values, lines)
     frame = frame_of(typed, lines)
     types = {name: typed.columns[name].type for name in roles.inputs if name in typed.columns}
     if not whole:
