@@ -117,8 +117,8 @@ def test_predict_flags_gaps_and_unseen_categories(fitted):
     assert got["unseen"].tolist() == ["", "", "city", ""]
     assert got["extrapolates"].tolist() == ["", "", "", "date"]
     assert got["city"].tolist()[2] == "Paris"
-    assert "2 of 4 rows have missing cells ('a', 'date', 'grade')" in result.stderr
-    assert "1 of 4 rows have categories that the fit did not have ('city')" in result.stderr
+    assert "2 of 4 rows have missing cells ('a': 1, 'date': 1, 'grade': 1)" in result.stderr
+    assert "1 of 4 rows has a category that the fit did not have ('city': 1)" in result.stderr
     known = new.copy()
     known.loc[1, ["a", "date"]] = table.dropna().iloc[1][["a", "date"]].to_numpy()
     known.loc[2, "city"] = "Oslo"

@@ -4,6 +4,7 @@ import warnings
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import sbnn
@@ -108,3 +109,44 @@ def test_numpy_warnings_of_a_model_do_not_leak():
         warnings.simplefilter("error")
         assert problem.log_likelihood(np.array([1.0, 1.0])) == -np.inf
         outputs_at(problem, DRAWS[:2, :2], None)
+
+
+def test_impossible_starts_of_the_laplace_method_do_not_warn():
+    """exp(−b x) overflows for many of the random starts."""
+
+    def decay(theta, x):
+        return theta[0] * jnp.exp(-theta[1] * x) + theta[2] * x
+
+    wide = {name: sbnn.priors.Normal(0.0, 5.0) for name in "ab"}
+    problem = sbnn.Problem.from_model(
+        decay, 1.0 - 0.5 * X, x=100.0 + X, names=list("abc"), priors=wide, ard=["c"], noise_std=0.1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        sbnn.laplace_nsbl(problem, key=0)
+
+
+def named_line(theta, x):
+    return theta[0] + theta[1] * jnp.asarray(x["t"])
+
+
+@pytest.mark.parametrize("model", [line, named_line])
+def test_pandas_inputs_do_not_make_a_black_box(model):
+    frame = pd.DataFrame({"t": X, "other": 0.0}, index=range(100, 112))
+    inputs = frame if model is named_line else frame["t"]
+    problem = problem_of(model, x=inputs)
+    assert not problem.black_box
+    theta = np.array([0.5, 0.3, 0.0])
+    expected = problem_of(line, x=X).log_likelihood(theta)
+    assert problem.log_likelihood(theta) == pytest.approx(expected)
+    mean, _ = result_of(problem, DRAWS).predict(inputs.iloc[:3])
+    np.testing.assert_allclose(mean, result_of(problem_of(line, x=X), DRAWS).predict(X[:3])[0])
+
+
+def test_black_boxes_receive_pandas_as_it_is():
+    def model(theta, x):
+        return float(theta[0]) + float(theta[1]) * x["t"].rolling(1).mean()
+
+    problem = problem_of(model, x=pd.DataFrame({"t": X}), noise_std=1.0)
+    assert problem.black_box
+    assert np.isfinite(problem.log_likelihood(np.array([1.0, 1.0])))

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest, t
 
+from sbnn import SparseBNNRegressor
+from sbnn.regressor import completion
 from sbnn.regressor.completed import Completed
 from sbnn.regressor.gaps import Donors, fill, informative, new_category, resample
 from sbnn.regressor.scaling import Scaling
@@ -168,3 +170,16 @@ def test_fills_of_a_category_are_whole_categories():
     )
     x, _ = fill(gap, encoder, scaling, scaling.inputs(encoded.values), 20)
     np.testing.assert_allclose(x[:, :2], np.tile([0.0, 1.0], (20, 1)), atol=1e-9)
+
+
+def test_noise_is_found_where_hardly_any_row_is_complete(monkeypatch):
+    """One step of EM from means, the negative control, takes half of the signal for noise."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 8))
+    y = 2 * x[:, 0] + x[:, 1] + 0.3 * rng.normal(size=150)
+    x[rng.random(x.shape) < 0.25] = np.nan
+    assert (~np.isnan(x).any(axis=1)).sum() < completion.FEW_ROWS
+    model = SparseBNNRegressor((2,), n_starts=2, noise="constant", random_state=0, n_jobs=1)
+    assert model.fit(x, y).noise_std_ < 0.6
+    monkeypatch.setattr(completion, "STEPS_FROM_MEANS", 1)
+    assert model.fit(x, y).noise_std_ > 0.7

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn.tables.column_types import label, read_series
-from sbnn.tables.encoder import MAX_CATEGORIES, OTHER, ColumnEncoder, InputColumn, table
+from sbnn.tables.column_types import label, read_series, read_text
+from sbnn.tables.encoder import BLANK, MAX_CATEGORIES, OTHER, ColumnEncoder, InputColumn, table
 
 
 def columns(frame, encoder=None):
@@ -154,3 +154,19 @@ def test_numbers_that_are_codes_match_however_they_are_written():
     found = encoder.encode(columns(floats, encoder))
     np.testing.assert_array_equal(found.values[:, 0], [0.0, 1.0, np.nan])
     assert not found.unseen.any()
+
+
+def test_the_empty_cell_is_a_category_if_most_cells_are_empty():
+    """A remark that is rarely made; filling the blanks would invent remarks."""
+    cells = ["late", "", "", "", "crack", "crack", "", "", "late", "", "", ""]
+    column = read_text(cells)
+    encoder = ColumnEncoder.of([column])
+    encoded = encoder.encode([column])
+    assert encoder.columns[0].reference == BLANK
+    assert encoder.names(["remark"]) == ["remark = crack", "remark = late"]
+    assert not encoded.missing.any()
+    np.testing.assert_array_equal(encoded.values[:2], [[0.0, 1.0], [0.0, 0.0]])
+    few = ColumnEncoder.of([read_text(["late", "crack", ""] * 4)])
+    assert not few.columns[0].has_blanks  # negative control: a third is missing
+    frame = pd.DataFrame({"remark": pd.Categorical([None, "late"])})
+    assert encoder.with_blanks(frame)["remark"].tolist() == [BLANK, "late"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import threading
 from decimal import Decimal
 
@@ -154,6 +155,41 @@ def test_points_mark_thousands_beside_decimal_commas(tmp_path):
     found = column(tmp_path, ["1.234,5", "1.000", "7,25", "12"] * 2, ";")
     assert found.decimal_comma
     np.testing.assert_array_equal(found.frame["a"], [1234.5, 1000, 7.25, 12] * 2)
+
+
+def test_points_mark_thousands_in_all_columns_once_one_is_beyond_doubt(tmp_path):
+    rows = "".join(f"1.{i}00;1.234,5;{i}\n" for i in range(6))
+    found = tables.read(write(tmp_path, "a;b;y\n" + rows), ["y"]).frame
+    np.testing.assert_array_equal(found["a"], 1000 + 100 * np.arange(6))
+    np.testing.assert_array_equal(found["b"], 1234.5)
+
+
+@pytest.mark.parametrize(
+    ("cell", "fault"),
+    [
+        ("21O,5", "'21O,5' is not a number; correct it"),
+        ("210.5", "'210.5' has a point, but the numbers of this table have decimal commas; corr"),
+        ("1.234", "'1.234' has a point, but"),
+        ("2,5,6", "'2,5,6' is not a number"),
+    ],
+)
+def test_one_bad_cell_does_not_change_how_the_other_numbers_are_read(tmp_path, cell, fault):
+    rows = "".join(f"{i},5;{i},25\n" for i in range(6))
+    with pytest.raises(TableError, match=re.escape(f"line 8, column 'a': {fault}")) as caught:
+        tables.read(write(tmp_path, f"a;y\n{rows}{cell};7,5\n"), ["y"])
+    assert "more cell" not in str(caught.value)
+
+
+def test_empty_rows_are_kept_except_at_the_end(tmp_path):
+    path = write(tmp_path, "a;b;y\n1;2;3\n;;\n\n4;5;6\n; ;\n;;\n")
+    found = tables.read(path, (), ["a", "b"], min_rows=1, whole=True)
+    assert found.frame.index.tolist() == [2, 3, 5]
+    assert found.frame.loc[3].isna().all()
+    assert found.whole.loc[3].tolist() == ["", "", ""]
+    assert found.notes == (f"{path}: 2 empty rows at the end left out.",)
+    fitted = tables.read(path, ["y"], min_rows=1)
+    assert fitted.frame.index.tolist() == [2, 5]
+    assert "1 row without a value of the target left out" in fitted.notes[-1]
 
 
 def test_commas_in_text_do_not_hide_decimal_commas(tmp_path):

@@ -48,6 +48,7 @@ def test_both_parsers_agree_on_random_text():
         "3,4\n1\n",
         "1,2\n3,4,5\n",
         '1,"2\n',
+        "1,2\n , \n3,4\n",  # an empty row
     ],
 )
 def test_unusual_rows_are_left_to_csv_reader(body):
@@ -55,7 +56,7 @@ def test_unusual_rows_are_left_to_csv_reader(body):
 
 
 def test_usual_tables_are_read_by_pandas():
-    rows = parse_quickly(header(' a,1\n\n"x, y",2\n , \n-,3'))
+    rows = parse_quickly(header(' a,1\n\n"x, y",2\n  \n-,3'))
     assert rows.lines == [2, 4, 6]
     assert rows.cells.to_numpy().tolist() == [[" a", "1"], ["x, y", "2"], ["-", "3"]]
 

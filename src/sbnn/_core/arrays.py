@@ -43,7 +43,7 @@ def unmasked(values: Any) -> Any:
     if not isinstance(values, np.ma.MaskedArray) or not np.ma.getmaskarray(values).any():
         return values
     whole = values.dtype.kind in "biu"
-    return (values.astype(float) if whole else values).filled(np.nan)
+    return np.ma.filled(values.astype(float) if whole else values, np.nan)
 
 
 def as_real(name: str, values: Any) -> np.ndarray:

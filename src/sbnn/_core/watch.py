@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sbnn._core.text import duration
+from sbnn._core.text import duration, plural
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class FitProgress:
     done, total : int
         Starts of the stage that are done, and in total.
     log_evidence : float or None
-        The best so far, for standardised data.
+        The best of the stage so far. It is that of standardised data, and early stages use some of
+        the rows only, so it is not comparable with the log evidence of the fit.
     seconds : float
         Since the fit began.
     left : float or None
@@ -35,9 +37,7 @@ class FitProgress:
     left: float | None
 
     def __str__(self) -> str:
-        parts = [f"{self.stage}: {self.done} of {self.total} starts"]
-        if self.log_evidence is not None:
-            parts.append(f"log evidence {self.log_evidence:.1f}")
+        parts = [f"{self.stage}: {self.done} of {plural(self.total, 'start')}"]
         if self.left is not None:
             parts.append(f"about {duration(self.left)} left")
         return ", ".join(parts)
@@ -75,6 +75,7 @@ class Watch:
         self._stage, self._total, self._done = "", 0, 0
         self._before, self._share = 0.0, 0.0
         self._best: float | None = None
+        self._began, self._preparing = self.started, ""
 
     @property
     def over(self) -> bool:
@@ -84,6 +85,15 @@ class Watch:
     def stop(self) -> None:
         """End the fit."""
         self._stopped = True
+
+    @contextlib.contextmanager
+    def preparing(self, purpose: str) -> Iterator[None]:
+        """A short fit before the main one: it counts neither as work done nor for the time left."""
+        self._preparing = purpose
+        try:
+            yield
+        finally:
+            self._preparing, self._began = "", time.time()
 
     def begin(self, stage: str, total: int, before: float, share: float) -> None:
         """Begin a stage with `total` starts, and the shares of the work before and in it."""
@@ -101,13 +111,17 @@ class Watch:
     def _tell(self) -> None:
         if self._report is None:
             return
-        seconds = time.time() - self.started
+        now = time.time()
         part = self._before + self._share * self._done / max(self._total, 1)
-        left = seconds * (1.0 - part) / part if part > 0.03 else None
+        known = part > 0.03 and not self._preparing
+        left = (now - self._began) * (1.0 - part) / part if known else None
         if self.deadline is not None:
-            rest = max(self.deadline - time.time(), 0.0)
+            rest = max(self.deadline - now, 0.0)
             left = rest if left is None else min(left, rest)
-        self._report(FitProgress(self._stage, self._done, self._total, self._best, seconds, left))
+        stage = f"{self._preparing}, {self._stage}" if self._preparing else self._stage
+        self._report(
+            FitProgress(stage, self._done, self._total, self._best, now - self.started, left)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process observes the deadline; it does not report.

@@ -10,7 +10,7 @@ import typer
 
 from sbnn._core.text import plural
 from sbnn.cli import row_columns
-from sbnn.cli.terminal import UsageError, printable, warn
+from sbnn.cli.terminal import UsageError, note, printable
 from sbnn.methods.registry import CHOICES, SAMPLING, VERIFIABLE
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def read_table(
         categorical=categorical or (), missing=missing,
     )  # fmt: skip
     for line in table.notes:
-        warn(line)
+        note(line)
     for name in targets:
         if table.frame[name].nunique() == 1:
             raise UsageError(

@@ -97,7 +97,8 @@ def run_stage(
 
 def is_possible(model: Model, opt: Optimum) -> bool:
     """Whether a start has a finite log-likelihood."""
-    return bool(np.isfinite(model.misfit(model.evaluate(opt.phi, opt.layout), opt.noise)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(model.misfit(model.evaluate(opt.phi, opt.layout), opt.noise)))
 
 
 def require_starts(starts: Sequence[object]) -> None:

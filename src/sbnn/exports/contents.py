@@ -17,7 +17,7 @@ from scipy import linalg
 from sbnn import __version__
 from sbnn.likelihoods.scale_mixture import SIGMA_NODES, precision_nodes
 from sbnn.problems.network import layer_slices
-from sbnn.tables.encoder import ColumnEncoder
+from sbnn.tables.encoder import BLANK, ColumnEncoder
 
 FORMAT = "sbnn mixture of networks 1"
 VARYING = ("VaryingGaussian", "VaryingStudentT")
@@ -100,6 +100,8 @@ def _column(name: Any, column: Any) -> dict[str, Any]:
         categories = list(column.counts or {})
         codes = column.one_hot.transform(np.array(categories, dtype=object)[:, None])
         out["codes"] = {c: [float(v) for v in code] for c, code in zip(categories, codes)}
+        if column.has_blanks:
+            out["codes"][""] = out["codes"][BLANK]
     return out
 
 

@@ -241,9 +241,10 @@ def _values(described: Any, kind: str, cells: np.ndarray) -> np.ndarray:
     if kind == "empty":
         return np.zeros((len(cells), 1))
     if kind == "category":
-        return np.array([described["codes"][str(cell)] for cell in cells], dtype=float).reshape(
-            len(cells), -1
-        )
+        codes = described["codes"]
+        blank = lambda cell: "" in codes and (cell is None or cell != cell)
+        found = [codes["" if blank(cell) else str(cell)] for cell in cells]
+        return np.array(found, dtype=float).reshape(len(cells), -1)
     if kind == "boolean":
         words = [str(float(c)) if isinstance(c, float) else str(c).lower() for c in cells]
         return np.array([[_WORDS[word.removesuffix(".0")]] for word in words]).reshape(-1, 1)

@@ -60,14 +60,16 @@ def around_model(
     """
     if not callable(model):
         raise TypeError(f"`model` must be a function; got {model!r}.")
-    users, model = model, model if x is None else ModelAt(model, as_inputs(x))
+    users, model = model, model if x is None else ModelAt(model, as_inputs(x, traced=True))
     names, given, y = list(names), dict(priors or {}), check_observations(y)
-    function = ModelLikelihood(model, len(names), likelihood, noise_std is None)
     shape: tuple[int, ...] | None
     if black_box is False:  # let JAX raise its own tracing error
         shape = shape_of(model, len(names))
     else:
         shape = None if black_box else traced_shape(model, len(names), users)
+        if shape is None and x is not None:
+            model = ModelAt(users, as_inputs(x))
+    function = ModelLikelihood(model, len(names), likelihood, noise_std is None)
     n_outputs = len(likelihood.outputs)
     if shape is not None:
         check_predictions(shape, y.shape if n_outputs == 1 else (*y.shape, n_outputs))
@@ -97,9 +99,29 @@ def around_model(
     return ModelParts(function, data, names, given, shape is not None, regression)
 
 
-def as_inputs(x: Any) -> Any:
-    """Inputs as a user's model gets them: lists and tuples as arrays, anything else as it is."""
-    return np.asarray(x) if isinstance(x, list | tuple) else x
+def as_inputs(x: Any, traced: bool = False) -> Any:
+    """Inputs as a user's model gets them: lists and tuples as arrays, anything else as it is.
+
+    JAX cannot calculate with pandas, so a model that JAX traces gets the array of a Series and a
+    dict with the arrays of a DataFrame.
+
+    Parameters
+    ----------
+    x : any
+    traced : bool
+        Whether JAX traces the model.
+
+    Returns
+    -------
+    any
+    """
+    if isinstance(x, list | tuple):
+        return np.asarray(x)
+    if not traced or not hasattr(x, "to_numpy"):
+        return x
+    if hasattr(x, "columns"):
+        return {name: x[name].to_numpy() for name in x.columns}
+    return x.to_numpy()
 
 
 def traced_shape(

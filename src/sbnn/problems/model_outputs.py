@@ -81,7 +81,7 @@ def _values(problem: Any, regression: Regression, phi: np.ndarray, x: Any) -> np
     """Predictions of a user's model, one row per draw."""
     model, own = regression.model, phi[:, : regression.n_model]
     assert model is not None
-    x = as_inputs(x)
+    x = as_inputs(x, traced=not problem.black_box)
     at = problem.function.model if x is None else lambda theta: model(theta, x)
     if problem.black_box:
         with np.errstate(all="ignore"):

@@ -143,8 +143,14 @@ def about_missing(fitted: Fit) -> str:
     """A sentence about missing cells; "" if there are none."""
     gaps = fitted.x.isna()
     n_cells, n_rows = int(gaps.to_numpy().sum()), int(gaps.any(axis=1).sum())
+    blank = [f"“{name}”" for name in fitted.features if column_of(fitted, name).has_blanks]
+    empty = (
+        f"Most cells of {listed(blank)} are empty; being empty counts as a category."
+        if blank
+        else ""
+    )
     if not n_cells:
-        return ""
+        return empty
     share = 100 * n_cells / gaps.size
     shown = f"{share:.0f}" if share >= 1 else f"{share:.1g}"
     text = f"{plural(n_cells, 'cell')} ({shown} %) in {plural(n_rows, 'row')} of "
@@ -152,7 +158,7 @@ def about_missing(fitted: Fit) -> str:
     own = [f"“{name}”" for name in fitted.features if column_of(fitted, name).indicator]
     if own:
         text += f" That a cell is missing says something by itself, and is used, for {listed(own)}."
-    return text
+    return f"{text} {empty}".strip()
 
 
 def columns_table(fitted: Fit) -> list[dict[str, str]]:

@@ -137,7 +137,7 @@ class Fit:
 
     @property
     def x(self) -> pd.DataFrame:
-        return self.data[self.features]
+        return self.model.encoder_.with_blanks(self.data[self.features])
 
     @property
     def y(self) -> np.ndarray:

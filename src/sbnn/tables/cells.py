@@ -16,7 +16,7 @@ from sbnn._core.text import plural
 from sbnn.tables import dates
 from sbnn.tables.column_types import MISSING, MISSING_TEXT, Column, ColumnType
 from sbnn.tables.header import TableError, exclude_options, is_number
-from sbnn.tables.numerals import LARGEST, SMALLEST, Cells
+from sbnn.tables.numerals import LARGEST, PLAIN, SMALLEST, Cells, Signs
 
 MORE = 3
 CHOICES = ("impute", "drop", "error")  # what to do about missing cells
@@ -53,6 +53,7 @@ def read_columns(
     show: Callable[[str, int], str],
     roles: Roles,
     lines: Sequence[int],
+    signs: Signs = PLAIN,
 ) -> Typed:
     """Read all columns, raise TableError for wrong cells, and decide what is left out.
 
@@ -66,6 +67,8 @@ def read_columns(
         A cell as text, for messages.
     roles : Roles
     lines : sequence of int
+    signs : Signs
+        In the numbers of the table, for messages.
 
     Returns
     -------
@@ -96,7 +99,8 @@ def read_columns(
     if wrong:
         name, k = first(wrong)
         hint = _hint(name, roles)
-        raise_for_cells(path, wrong, lines, fault(show(name, k), found[name].type.kind, hint))
+        problem = fault(show(name, k), found[name].type.kind, hint, signs)
+        raise_for_cells(path, wrong, lines, problem)
     return Typed(found, *_rows_kept(path, found, roles, lines, notes))
 
 
@@ -206,7 +210,7 @@ def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
             )
 
 
-def fault(cell: str, kind: str = "number", hint: str = "") -> str:
+def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN) -> str:
     """What is wrong with a cell of a column of this kind."""
     text = cell.strip()
     if text.lower() in (MISSING_TEXT if kind == "category" else MISSING):
@@ -229,7 +233,10 @@ def fault(cell: str, kind: str = "number", hint: str = "") -> str:
         return f"{shown} has no percent sign, but the column holds percentages{hint}."
     if kind == "number" and text.endswith("%") and is_number(text[:-1].replace(",", "")):
         return f"{shown} has a percent sign, but the column does not hold percentages{hint}."
-    if "," in text and is_number(text.replace(".", "").replace(",", "")):
+    if signs.comma and is_number(text.replace(",", "")):
+        if "." in text:
+            return f"{shown} has a point, but the numbers of this table have decimal commas{hint}."
+    elif "," in text and is_number(text.replace(".", "").replace(",", "")):
         return (
             f"'{text}' has a comma; write all numbers with a decimal point and no thousands "
             "separators, or separate the cells with semicolons and write decimal commas only."
@@ -271,10 +278,8 @@ def raise_for_text(path: Path, what: str, words: Mapping[str, str], hint: bool) 
     )
 
 
-def text_reader(text: Mapping[str, Cells], comma: bool, separator: str) -> Read:
+def text_reader(text: Mapping[str, Cells], signs: Signs) -> Read:
     """A `Read` for the columns of a text table."""
     from sbnn.tables.column_types import read_text
 
-    return lambda name, known, categorical: read_text(
-        text[name], known, categorical, comma, separator
-    )
+    return lambda name, known, categorical: read_text(text[name], known, categorical, signs)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn.tables import dates
-from sbnn.tables.numerals import Cells, convert, convert_each, is_written_number
+from sbnn.tables.numerals import PLAIN, Cells, Signs, convert_each, convert_plain, is_written_number
 
 MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a"})
 MISSING_TEXT = MISSING - {"none"}  # a category that people use
@@ -55,8 +55,7 @@ def read_text(
     cells: Cells,
     known: ColumnType | None = None,
     categorical: bool = False,
-    comma: bool = False,
-    separator: str = ",",
+    signs: Signs = PLAIN,
 ) -> Column:
     """Read the cells of a text column, by a known type or by what most of them look like.
 
@@ -67,8 +66,7 @@ def read_text(
         The type that was found before; found from the cells if None.
     categorical : bool
         Whether to read categories, whatever the cells look like.
-    comma, separator
-        See `sbnn.tables.numerals.convert_each`.
+    signs : Signs
 
     Returns
     -------
@@ -82,7 +80,7 @@ def read_text(
     'category'
     """
     kind = "category" if categorical else "" if known is None else known.kind
-    if kind in ("", "number") and (quick := convert(cells)) is not None:
+    if kind in ("", "number") and (quick := convert_plain(cells, signs)) is not None:
         nothing = np.zeros(len(quick), dtype=bool)
         return Column(ColumnType("number"), quick, nothing, nothing)
     texts = np.array([cell.strip() for cell in cells], dtype=object)
@@ -91,13 +89,13 @@ def read_text(
     form = "" if known is None else known.format
     ambiguous = False
     if not kind:
-        kind, form, ambiguous = _kind(texts[~missing], comma, separator)
+        kind, form, ambiguous = _kind(texts[~missing], signs)
     if kind in ("number", "percent"):
-        values, percent = convert_each(texts, comma, separator)
+        values, percent = convert_each(texts, signs)
         wrong = np.isnan(values) | (~percent if kind == "percent" else percent)
     elif kind == "boolean":
         values = np.array([WORDS.get(word, np.nan) for word in lower])
-        plain = convert_each(texts, comma, separator)[0]  # 0 and 1, as programs write them
+        plain = convert_each(texts, signs)[0]  # 0 and 1, as programs write them
         values = np.where(np.isin(plain, [0.0, 1.0]), plain, values)
         wrong = np.isnan(values)
     elif kind == "date":
@@ -116,11 +114,11 @@ def read_text(
     return Column(ColumnType(kind, form), values, missing, wrong & ~missing, ambiguous)
 
 
-def _kind(filled: np.ndarray, comma: bool, separator: str) -> tuple[str, str, bool]:
+def _kind(filled: np.ndarray, signs: Signs) -> tuple[str, str, bool]:
     """Kind and format of a column, and whether the format is ambiguous."""
     if not len(filled):
         return "empty", "", False
-    numbers, percent = convert_each(filled, comma, separator)
+    numbers, percent = convert_each(filled, signs)
     if (~np.isnan(numbers)).mean() > MOSTLY:
         return ("percent" if percent.sum() > len(filled) / 2 else "number"), "", False
     words = {text.lower() for text in filled}

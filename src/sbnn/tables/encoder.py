@@ -24,6 +24,10 @@ from sbnn.tables.column_types import Column, ColumnType
 MAX_CATEGORIES = 30
 FEW_ROWS = 5
 OTHER = "other categories"
+# If more than this share of the cells is missing, the empty cell is a category of its own: it most
+# likely means something, such as "no remark".
+MOSTLY_MISSING = 0.5
+BLANK = "(blank)"
 # Periods of the circles in days, by part of a date.
 PERIODS = {"season": 365.2425, "week": 7.0, "day": 1.0}
 MISSING_NAME = "missing"
@@ -75,6 +79,8 @@ class InputColumn:
         if not len(values):
             return cls("empty", n_missing=n_missing)
         if kind == "category":
+            if n_missing > MOSTLY_MISSING * len(column.missing):
+                values, n_missing = _with_blanks(column).values, 0
             counts = dict(sorted(Counter(values.tolist()).items()))
             return cls(kind, counts=counts, n_missing=n_missing)
         parts: tuple[str, ...] = ()
@@ -87,6 +93,11 @@ class InputColumn:
     @property
     def type(self) -> ColumnType:
         return ColumnType(self.kind, self.format)
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether the empty cell is a category."""
+        return BLANK in (self.counts or {})
 
     @cached_property
     def one_hot(self) -> OneHotEncoder:
@@ -174,6 +185,7 @@ class InputColumn:
         if self.kind == "empty":  # the same in every row, so that nothing is learned from it
             return np.zeros((len(unseen), 1)), unseen
         if self.kind == "category":
+            column = _with_blanks(column) if self.has_blanks else column
             known = np.array([v in self.levels for v in column.values], dtype=bool)
             unseen = ~known & ~column.missing
             width = len(self.names) - self.indicator
@@ -190,6 +202,12 @@ class InputColumn:
         if self.indicator:
             out = np.column_stack([out, column.missing.astype(float)])
         return out, unseen
+
+
+def _with_blanks(column: Column) -> Column:
+    """Categories with the empty cell as one of them."""
+    values = np.where(column.missing, BLANK, column.values)
+    return column._replace(values=values, missing=np.zeros_like(column.missing))
 
 
 def _days(values: np.ndarray) -> np.ndarray:
@@ -264,6 +282,11 @@ class ColumnEncoder:
         """Which columns of the table had no value in the fit, shape (n_inputs,)."""
         return np.array([column.kind == "empty" for column in self.columns], dtype=bool)
 
+    @cached_property
+    def never_missing(self) -> np.ndarray:
+        """Which columns have no missing cells: empty ones, and those with a blank category."""
+        return self.empty | np.array([column.has_blanks for column in self.columns], dtype=bool)
+
     @property
     def plain(self) -> bool:
         """Whether every column is encoded as one number."""
@@ -302,7 +325,7 @@ class ColumnEncoder:
         found = [mine.encode(column) for mine, column in zip(self.columns, columns)]
         return Encoded(
             np.column_stack([values for values, _ in found]),
-            np.column_stack([column.missing for column in columns]) & ~self.empty,
+            np.column_stack([column.missing for column in columns]) & ~self.never_missing,
             np.column_stack([unseen for _, unseen in found]),
         )
 
@@ -318,6 +341,13 @@ class ColumnEncoder:
             ]
             values = np.column_stack(parts)
         return Encoded(values, missing, np.zeros_like(missing))
+
+    def with_blanks(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns of a table, with the name of the blank category in its empty cells."""
+        names = [name for name, c in zip(frame, self.columns) if c.has_blanks]
+        return frame.assign(
+            **{name: frame[name].astype(object).fillna(BLANK).astype("category") for name in names}
+        )
 
     def with_indicators(self, chosen: np.ndarray) -> ColumnEncoder:
         """The same with indicators of missing cells for some of the columns (n_inputs,)."""

@@ -131,8 +131,8 @@ def about_vanishing_numbers(
             cell = cells[name][k].strip()
             if re.search("[1-9]", re.split("[eE]", cell)[0]):
                 out.append(
-                    f"{path}, line {lines[k]}, column {name!r}: {cell} is read as 0; numbers below "
-                    "5e-324 are lost."
+                    f"{path}, line {lines[int(k)]}, column {name!r}: {cell} is read as 0; numbers "
+                    "below 5e-324 are lost."
                 )
                 break
     return out

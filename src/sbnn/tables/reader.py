@@ -16,7 +16,7 @@ from sbnn.tables.dates import times_of
 from sbnn.tables.encoding import decode
 from sbnn.tables.header import TableError, nearest, select, split, without_unnamed
 from sbnn.tables.inexact import about_large_integers, about_thousands, about_vanishing_numbers
-from sbnn.tables.numerals import decimal_comma
+from sbnn.tables.numerals import find_signs
 from sbnn.tables.text import Header, read_header, read_rows
 
 if TYPE_CHECKING:
@@ -186,20 +186,19 @@ def near(path: Path, folders: bool = False) -> str:
 
 
 def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
-    lines, cells = read_rows(path, header)
-    notes: list[str] = []
+    lines, cells, n_empty = read_rows(path, header)
+    empty = f"{path}: {plural(n_empty, 'empty row')} at the end left out."
+    notes = [empty] if n_empty else []
     if not roles.chosen:
         inputs, note = without_unnamed(path, header.names, roles.inputs, cells[0].tolist())
-        roles, notes = roles._replace(inputs=inputs), [note] if note else []
+        roles, notes = roles._replace(inputs=inputs), notes + ([note] if note else [])
     place = {name: k for k, name in enumerate(header.names)}
     names = [*roles.inputs, *roles.targets, *roles.others]
     text = {name: cells[place[name]].to_numpy() for name in names}
     separator = header.separator
-    comma = decimal_comma(
-        (text[name] for name in names if name not in roles.categorical), separator
-    )
-    read = text_reader(text, comma, separator)
-    typed = read_columns(path, read, lambda name, k: text[name][k], roles, lines)
+    signs = find_signs((text[name] for name in names if name not in roles.categorical), separator)
+    comma, read = signs.comma, text_reader(text, signs)
+    typed = read_columns(path, read, lambda name, k: text[name][k], roles, lines, signs)
     numeric = {n: text[n] for n, c in typed.columns.items() if c.type.kind == "number"}
     if comma:
         notes.append(f"{path}: reading numbers with decimal commas (1,5 is one and a half).")
@@ -215,7 +214,7 @@ def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
         return Table(frame, types, None, separator, comma, tuple(notes))
     points = any("." in cell for column in numeric.values() for cell in column)
     if not comma and not points:  # the features are whole numbers; other columns may show it
-        comma = any(decimal_comma([cells[k]], separator) for k in cells)
+        comma = any(find_signs([cells[k]], separator).comma for k in cells)
     everything = cells.set_axis(header.cells, axis=1).set_axis(lines, axis=0)
     return Table(frame, types, everything[typed.keep], separator, comma, tuple(notes))
 

@@ -12,6 +12,7 @@ import contextlib
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,10 +40,11 @@ class Header(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that are not blank, all as long as the header."""
+    """Rows as long as the header, without blank lines and without empty rows at the end."""
 
     lines: list[int]  # where each row ends; the first line of a file is 1
     cells: pd.DataFrame  # strings
+    n_empty: int = 0  # empty rows at the end: separators and no text, as spreadsheets write them
 
 
 def is_tsv(path: Path) -> bool:
@@ -94,11 +96,13 @@ def parse_quickly(header: Header) -> Rows | None:
     if cells.shape != (n_lines, len(header.cells)):
         return None
     # Short rows are padded with empty cells, so a row whose last cell has text is complete.
-    blank = np.array([not cell.strip() for cell in cells.iloc[:, -1]])
-    if any(any(map(str.strip, row)) for row in cells[blank].itertuples(index=False)):
-        return None
-    lines = (np.flatnonzero(~blank) + header.line + 1).tolist()
-    return Rows(lines, cells[~blank].reset_index(drop=True))
+    short = [k for k, cell in enumerate(cells.iloc[:, -1]) if not cell.strip()]
+    if short:  # blank lines are left out; empty rows may count
+        text = re.split(r"\r\n|\r|\n", body)
+        if any(text[k].strip() for k in short):
+            return None
+    kept = np.setdiff1d(np.arange(n_lines), short)
+    return Rows((kept + header.line + 1).tolist(), cells.iloc[kept].reset_index(drop=True))
 
 
 def parse_by_line(path: Path, header: Header) -> Rows:
@@ -112,9 +116,11 @@ def parse_by_line(path: Path, header: Header) -> Rows:
     width = len(header.cells)
     with _csv_errors(path, reader, header.line):
         for row in reader:
-            if not any(map(str.strip, row)):
-                continue
             line = header.line + reader.line_num
+            if not any(map(str.strip, row)):
+                if len(row) < 2:
+                    continue  # a blank line
+                row = [""] * width
             if len(row) != width:
                 wrong.append((line, len(row)))
             else:
@@ -122,7 +128,11 @@ def parse_by_line(path: Path, header: Header) -> Rows:
                 lines.append(line)
     if wrong:
         _raise_for_lengths(path, header, wrong, any_right=bool(cells))
-    return Rows(lines, pd.DataFrame(cells, columns=range(width), dtype=object))
+    n = len(cells)
+    while n and not any(map(str.strip, cells[n - 1])):
+        n -= 1
+    table = pd.DataFrame(cells[:n], columns=range(width), dtype=object)
+    return Rows(lines[:n], table, len(cells) - n)
 
 
 def _raise_for_lengths(

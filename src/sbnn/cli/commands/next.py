@@ -10,7 +10,7 @@ import typer
 from sbnn._core.text import plural
 from sbnn.cli import options as opt
 from sbnn.cli.streams import write_output
-from sbnn.cli.terminal import UsageError, echo, error_handling, print_json, printable, warn
+from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +126,7 @@ def _rows(candidates: Path, record: Record) -> pd.DataFrame:
         candidates, (), record.features, min_rows=1, types=types_of(record.columns), missing="error"
     )
     for line in table.notes:
-        warn(line)
+        note(line)
     return table.frame[record.features]
 
 
