@@ -124,8 +124,8 @@ def about_few_rows(n: int) -> list[str]:
     if n >= FEW_ROWS:
         return []
     return [
-        f"Only {n} rows: predictions and scores are rough, and intervals from this little data "
-        "are more often too narrow than too wide."
+        f"Only {n} rows: predictions and scores are rough, and the width of the intervals depends "
+        "on chance."
     ]
 
 

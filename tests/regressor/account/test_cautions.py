@@ -44,7 +44,7 @@ def test_fit_warns_about_few_rows():
     assert issubclass(sbnn.DataWarning, UserWarning)
     with warnings.catch_warnings():
         warnings.simplefilter("error", sbnn.DataWarning)
-        with pytest.raises(sbnn.DataWarning, match="more often too narrow"):
+        with pytest.raises(sbnn.DataWarning, match="depends on chance"):
             model.fit(X, y)
 
 

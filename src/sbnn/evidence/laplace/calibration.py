@@ -25,7 +25,7 @@ from sbnn.evidence.laplace.terms import per_row
 from sbnn.scores import Predictive
 
 FEW_ROWS = 60  # with more rows, the inflation is within a few per cent of one
-N_FOLDS, FEW_FOLDS = 10, 4  # of `inflation` and of `held_out`
+N_FOLDS, FEW_FOLDS = 10, 6  # of `inflation` and of `held_out`
 AGAIN = 12  # iterations without the left-out rows
 LEVEL = 0.975  # at which the normal and Student's distribution agree after the inflation
 
