@@ -1,6 +1,6 @@
 """Yacht, energy, concrete and power on the standard splits: noise="auto" and noise="constant".
 
-    python benchmarks/noise_uci.py --data DIR [--splits 20] [--datasets yacht energy]
+    python benchmarks/noise_uci.py --data DIR [--splits 20] [--datasets yacht energy] [--noise auto]
 
 DIR is that of benchmarks/uci.py. Resumes; writes benchmarks/results/noise_uci.csv after every fit.
 """
@@ -32,12 +32,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
+    kinds = ("auto", "constant")
+    parser.add_argument("--noise", nargs="+", choices=kinds, default=list(kinds))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     results = Table(RESULTS / "noise_uci.csv", ("dataset", "split", "noise"))
     for dataset in options.datasets:
         for split in range(options.splits):
-            for noise in ("auto", "constant"):
+            for noise in options.noise:
                 if (dataset, split, noise) not in results:
                     row = run(options.data / dataset, split, noise)
                     results.add({"dataset": dataset, "split": split, "noise": noise, **row})

@@ -13,7 +13,6 @@ from sbnn.evidence.laplace.fit import DEFAULT, fit
 from sbnn.evidence.laplace.mixture import components, predictive, sample
 from sbnn.evidence.laplace.models import NetworkModel
 from sbnn.evidence.laplace.optimum import initial, log_evidence
-from sbnn.evidence.laplace.pruning import evolve
 from sbnn.evidence.laplace.stages import with_intercepts
 from sbnn.likelihoods import Gaussian, VaryingGaussian
 
@@ -107,30 +106,3 @@ def test_few_rows_are_covered_and_without_inflation_they_are_not():
     error = np.std(inside[True]) / np.sqrt(24)
     assert np.mean(inside[True]) > 0.95 - 3 * error
     assert np.mean(inside[False]) < np.mean(inside[True]) - 0.02
-
-
-def test_held_out_density_of_a_constant_is_that_of_normal_rows(monkeypatch):
-    """Without any weights, left-out rows are normal with the mean square of the other rows."""
-    model = rows(9)
-    bare, _ = constant(model)
-    folds = np.random.default_rng(0).permutation(9) % calibration.FEW_FOLDS
-    want = 0.0
-    for k in range(calibration.FEW_FOLDS):
-        out = folds == k
-        scale = np.sqrt(np.mean(model.y_t[0, ~out] ** 2))
-        want += stats.norm.logpdf(model.y_t[0, out], scale=scale).sum()
-    monkeypatch.setattr(calibration, "AGAIN", 60)
-    assert calibration.held_out(model, bare, DEFAULT) == pytest.approx(want, rel=0.01)
-
-
-def test_weights_that_follow_noise_lose_held_out_density():
-    """Inputs without an effect: the dense network is better on its own rows, not on others."""
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(6, 30))
-    model = NetworkModel(x_t=x, y_t=rng.normal(size=(1, 30)), sizes=(6, 4, 1))
-    dense = evolve(model, initial(model, rng), 30, model.groups(), warm_up=8)
-    bare, _ = constant(model)
-    misfit = lambda opt: np.square(model.y_t - model.evaluate(opt.phi, opt.layout).output).mean()
-    assert misfit(dense) < misfit(bare)
-    held = [calibration.held_out(model, opt, DEFAULT) for opt in (bare, dense)]
-    assert held[0] >= held[1] - 1e-6

@@ -54,7 +54,7 @@ def test_smaller_network_recovers_the_outputs_of_the_larger_one(kind):
 
 def test_path_reaches_higher_evidence_with_fewer_weights():
     model, opt = dense_fit()
-    plain, (path,) = evolve(model, opt, 60), thin(model, opt, 8)
+    plain, path = evolve(model, opt, 60), thin(model, opt, 8)
     assert len(path.active) < len(plain.active)
     assert path.log_evidence > plain.log_evidence - 0.1
     # Two neurons with one input each suffice: 2 · 3 weights and a bias.
@@ -75,7 +75,7 @@ def test_inputs_without_effect_are_dropped_and_those_with_an_effect_are_kept():
 
 def test_weights_are_removed_for_their_price():
     model, opt = dense_fit()
-    opt = evolve(model, thin(model, opt, 8)[0], 120)
+    opt = evolve(model, thin(model, opt, 8), 120)
     priced = replace(model, price=DEFAULT.price)
     new = evolve(priced, opt, 120)
     assert len(new.active) <= len(opt.active)

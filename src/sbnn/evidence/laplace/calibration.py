@@ -25,7 +25,7 @@ from sbnn.evidence.laplace.terms import per_row
 from sbnn.scores import Predictive
 
 FEW_ROWS = 60  # with more rows, the inflation is within a few per cent of one
-N_FOLDS, FEW_FOLDS = 10, 6  # of `inflation` and of `held_out`
+N_FOLDS = 10
 AGAIN = 12  # iterations without the left-out rows
 LEVEL = 0.975  # at which the normal and Student's distribution agree after the inflation
 
@@ -63,23 +63,6 @@ def inflation(pairs: Sequence[tuple[Model, Optimum]], weights: Array, options: O
         squares.append(((models[0].y_t[:, out] - mean) ** 2 / variance).ravel())
     c = max(1.0, float(np.sqrt(np.concatenate(squares).mean())))
     return c * float(special.stdtrit(n, LEVEL) / special.ndtri(LEVEL))
-
-
-def held_out(model: NetworkModel, opt: Optimum, options: Options) -> float:
-    """Log density of rows that an optimum, fitted again without them, predicts.
-
-    Unlike the leave-one-out density in the linearised model, it does not take α, the noise and the
-    weights that are pruned for known.
-    """
-    n = model.shape[1]
-    folds = np.random.default_rng(0).permutation(n) % min(n, FEW_FOLDS)
-    total = 0.0
-    for fold in range(folds.max() + 1):
-        out = np.flatnonzero(folds == fold)
-        found = _left_out(model, opt, out, options).log_density(model.y_t[:, out])
-        counts = 1.0 if model.weights is None else model.weights[out]
-        total += float((found * counts).sum())
-    return total
 
 
 def _left_out(model: NetworkModel, opt: Optimum, out: Array, options: Options) -> Predictive:

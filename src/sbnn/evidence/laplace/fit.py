@@ -26,7 +26,6 @@ from sbnn.evidence.laplace.stages import (
     MORE,
     ON_MORE,
     best,
-    choose_density,
     dense,
     distinct,
     finish,
@@ -34,15 +33,13 @@ from sbnn.evidence.laplace.stages import (
     prune,
     with_intercepts,
 )
+from sbnn.evidence.laplace.thinning import OPTIMISM
 from sbnn.evidence.starts import Stage, Start, is_possible, require_starts, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood
 
 # Optima with less weight are left out. On ten tables that changed the log-likelihood of unseen rows
 # by less than 0.001; 15 % costs 0.01.
 LEAST_WEIGHT = 0.05
-# Nats by which the leave-one-out log density is too high for every weight, as α was fitted to all
-# rows: half a nat is gained on them, and half lost on others (as in Akaike's criterion).
-OPTIMISM = 1.0
 Family = Sequence[Model]  # architectures on the same data, which share the starts evenly
 RACE, DENSE = Stage("training", 0.0, 0.15), Stage("training the better", 0.15, 0.2)
 ROWS = Stage("training on more rows", 0.4, 0.1)
@@ -175,7 +172,6 @@ def _optimise(
         more = lambda s: dense(s, ON_MORE, options, MORE)
         starts = best(run_stage(ROWS, more, starts, n_threads, watch), options.race)
     starts = run_stage(PRUNE, lambda s: prune(s, options), starts, n_threads, watch)
-    starts = choose_density(starts, options)
     starts = best(starts, options.keep)
     starts, trials = _best_family(families, starts)
     starts = _contributing(starts, options)

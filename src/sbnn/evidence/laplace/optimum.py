@@ -57,10 +57,6 @@ class Optimum:
         Factored on the active set, set when the fit is finished.
     variance : array or None
         Posterior variance of the outputs at the observations, from the last update.
-    charge : float
-        Nats by which leave-one-out log densities are reduced for every weight; see `thinning`.
-    sparser : Optimum or None
-        A sparser state of the same path, until one of the two is chosen.
     """
 
     phi: Array
@@ -75,8 +71,6 @@ class Optimum:
     history: list[float] = field(default_factory=list)
     precision: Precision | None = None
     variance: Array | None = None
-    charge: float = 0.0
-    sparser: Optimum | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sbnn._core.parallel import run_all
-from sbnn.evidence.laplace.calibration import held_out
 from sbnn.evidence.laplace.layout import Layout
 from sbnn.evidence.laplace.mixture import merge
 from sbnn.evidence.laplace.models import Model, NetworkModel
@@ -26,8 +24,6 @@ WARM_UP = 8
 FEW_WEIGHTS = 60
 # With many rows, see `Options.max_rows`: shares of the rows, iterations on more and on all of them.
 MORE, MOST, ON_MORE, LAST = 4, 6, 20, 6
-# Paths whose denser and sparser ends are compared, and rows on which they are.
-DECIDING, COMPARED = 3, 2500
 # Iterations before weights have a price: charged earlier, it removes weights that are yet to grow.
 BEFORE_PRICE = 40
 
@@ -53,37 +49,10 @@ def prune(start: Start, options: Options) -> Optimum:
     if not options.sparse:
         return start.optimum
     part = on_rows(start.model, MOST * options.max_rows).economical(start.optimum)
-    denser, *sparser = thin(
+    return thin(
         part, start.optimum, options.path_iterations, options.step, options.tol, options.watch,
         predictive=options.weighting == "mixed",
     )  # fmt: skip
-    denser.sparser = sparser[0] if sparser else None
-    return denser
-
-
-def choose_density(starts: list[Start], options: Options) -> list[Start]:
-    """The denser or the sparser ends of all paths: those that predict held-out rows better.
-
-    The paths with the best evidence decide, each fitted again without a part of the rows. The
-    linearised leave-one-out densities cannot tell: they take for known what the choice is about.
-    """
-    pairs = [(s, s.optimum.sparser) for s in starts]
-    differ = [(s, o) for s, o in pairs if o is not None and len(o.active) < len(s.optimum.active)]
-    differ = sorted(differ, key=lambda pair: -pair[1].log_evidence)[:DECIDING]
-
-    def gain(pair: tuple[Start, Optimum]) -> float:
-        start, opt = pair
-        model = on_rows(start.model, COMPARED)
-        assert isinstance(model, NetworkModel)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return held_out(model, opt, options) - held_out(model, start.optimum, options)
-
-    gains = [] if options.watch.over else run_all(gain, differ, options.n_threads)
-    if not sum(gains) < 0.0:
-        starts = [s if o is None else replace(s, optimum=o) for s, o in pairs]
-    for s in starts:
-        s.optimum.sparser = None
-    return starts
 
 
 def finish(start: Start, options: Options) -> Optimum:
