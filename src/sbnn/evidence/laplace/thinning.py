@@ -26,7 +26,7 @@ DAMPING = 1e-2  # after a removal, the last step of the larger network says noth
 AGAIN = 8  # LM steps after the removal of an input
 # Nats by which the leave-one-out log density is too high for every weight, as α was fitted to all
 # rows: half a nat is gained on them, and half lost on others (as in Akaike's criterion). Without
-# it, networks with as many weights as rows win: Friedman's first function, 100 rows, RMSE 1.3 to 2.6
+# it, networks with as many weights as rows win: on 100 rows of Friedman's function, RMSE 1.3 to 2.6
 # instead of 1.1 to 1.3.
 OPTIMISM = 1.0
 
