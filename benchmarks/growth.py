@@ -40,7 +40,7 @@ from sbnn import (
     priors,
     standard,
 )
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import initial
 from sbnn.evidence.laplace.pruning import evolve
 

@@ -27,9 +27,9 @@ import pandas as pd
 
 import sbnn
 from sbnn._core.float64 import float64
-from sbnn.evidence.ascent import ascend
-from sbnn.evidence.cold import cold_evidence
-from sbnn.evidence.laplace.problem_models import laplace_optima
+from sbnn.evidence.exact.ascent import ascend
+from sbnn.evidence.exact.cold import cold_evidence
+from sbnn.evidence.laplace.models.problems import laplace_optima
 from sbnn.evidence.mixture import expectation_maximisation
 from sbnn.evidence.newton import multistart, starting_points
 from sbnn.priors import Hyperprior

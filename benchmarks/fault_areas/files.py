@@ -28,7 +28,7 @@ from fault_areas.common import (
     small_fit,
     table,
 )  # fmt: skip
-from sbnn._core.atomic import OutputExistsError, whole_folder
+from sbnn._core.files.atomic import OutputExistsError, whole_folder
 from sbnn.reports import fit_folder
 from sbnn.reports.output_paths import FIT_FILES
 
@@ -36,7 +36,7 @@ from sbnn.reports.output_paths import FIT_FILES
 WRITER = """
 import sys
 from pathlib import Path
-from sbnn._core.atomic import whole_folder, write_bytes
+from sbnn._core.files.atomic import whole_folder, write_bytes
 source, out = map(Path, sys.argv[1:])
 parts = {path.name: path.read_bytes() for path in source.iterdir()}
 print("ready", flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fault_areas.common import Outcome, fault_of, here, small_fit
-from sbnn._core.digests import seal_mapping
+from sbnn._core.files.digests import seal_mapping
 
 VALUES: list[Any] = [None, [], {}, "x", -1, 1e400, True, [None], {"a": 1}]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sbnn._core.netcdf import read_tree
+from sbnn._core.files.netcdf import read_tree
 from sbnn.methods.files import check_same, result_from_tree
 from sbnn.methods.result import Result
 from sbnn.problems.problem import Problem

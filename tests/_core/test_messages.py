@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sbnn._core import messages as m
 from sbnn.methods.last_layer import messages as last_layer
 from sbnn.regressor.account.cautions import DataWarning, TableCaution
-from sbnn.regressor.laplace_posterior import InputsChosen
 from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
+from sbnn.regressor.posteriors.laplace_posterior import InputsChosen
 
 SLOW = m.SamplingSlow(1, 0.8)
 EXAMPLES = [

@@ -14,7 +14,7 @@ import pytest
 from command_line import PROGRAM
 
 from sbnn import SparseBNNRegressor
-from sbnn._core.digests import file_digest, seal_mapping
+from sbnn._core.files.digests import file_digest, seal_mapping
 from sbnn.cli import environment as settings
 from sbnn.cli.environment import use_cache, use_cores
 from sbnn.reports.columns import describe

@@ -16,7 +16,7 @@ import pytest
 from command_line import PROGRAM, run
 from typer.testing import CliRunner
 
-from sbnn._core.digests import seal_mapping
+from sbnn._core.files.digests import seal_mapping
 from sbnn.cli import streams
 from sbnn.cli.app import app
 from sbnn.reports import fit as fits

@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 
 import sbnn
 from sbnn.evidence import candidates as search
-from sbnn.evidence import permutations
 from sbnn.evidence.closed_form import evaluate
+from sbnn.evidence.exact import permutations
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import maximise
 from sbnn.evidence.resolution import too_coarse

@@ -7,7 +7,7 @@ import pytest
 from helpers import rng
 
 from sbnn.evidence.columns import SCREENED, marginal_scores, relevant_columns
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import initial
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sbnn.evidence.laplace.layout import Layout
+from sbnn.evidence.laplace.models.layout import Layout
 from sbnn.evidence.reach import Reach, WeightedNetwork
 
 X = np.array([[-1.0, 0.0, 2.0], [0.0, 1.0, 1.0]])

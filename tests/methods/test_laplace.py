@@ -15,8 +15,8 @@ import sbnn
 from sbnn._core.messages import FreeDirections
 from sbnn.evidence import closed_form as evidence
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
+from sbnn.evidence.laplace.models.problems import box_log_alpha, model_of, resting_log_alpha
 from sbnn.evidence.laplace.modes import fit_fixed
-from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of, resting_log_alpha
 from sbnn.methods import _laplace as laplace_methods
 from sbnn.priors import Hyperprior, Normal, Uniform
 

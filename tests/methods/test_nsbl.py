@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import sbnn
 from sbnn._core.messages import FirstRunStuck, NotVerified
 from sbnn.evidence.candidates import surrogate_optima
-from sbnn.evidence.cold import cold_evidence
+from sbnn.evidence.exact.cold import cold_evidence
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
 from sbnn.methods.details import NsblDetails
 from sbnn.priors import Hyperprior, Normal

@@ -18,7 +18,7 @@ import xarray as xr
 from helpers import assert_within_errors, gaussian_problem, keys
 
 import sbnn
-from sbnn._core.digests import sealed, unsealed
+from sbnn._core.files.digests import sealed, unsealed
 from sbnn._core.messages import FunctionFailed, PointsRejected, SamplerStuck, SamplingSlow
 from sbnn.evidence.relevance import prune
 from sbnn.methods.details import HierarchicalDetails

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import assert_shares, rng
 
-from sbnn.evidence.laplace.layout import Layout, jacobian
+from sbnn.evidence.laplace.models.layout import Layout, jacobian
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.problems.network import Network
 from sbnn.problems.symmetry import Symmetry

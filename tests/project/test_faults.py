@@ -9,7 +9,7 @@ import faults
 import pytest
 from fault_areas import common, files, likelihoods
 
-from sbnn._core import netcdf
+from sbnn._core.files import netcdf
 
 # Tested in full: tests/_core/test_memory.py and tests/_core/test_forks.py.
 ELSEWHERE = {"memory limits", "forks"}

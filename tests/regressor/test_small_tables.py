@@ -11,10 +11,10 @@ from sbnn import SparseBNNRegressor
 from sbnn._core.messages import OptimaNotConverged
 from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace import pruning as lp
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.problems.network import Network
 from sbnn.regressor.architectures import BROAD, MIDDLE, NARROW, WIDE, families
-from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.data.scaling import Scaling
 
 
 def reaction(n=72, seed=0):

@@ -26,9 +26,7 @@ from sbnn.regressor.account.counts import Account, Single
 from sbnn.regressor.account.relevance import unknown_relevance
 from sbnn.reports import (
     account,
-    figures,
     fit_folder,
-    network_graph,
     page,
     score_tables,
     validation,
@@ -37,6 +35,7 @@ from sbnn.reports import (
 from sbnn.reports import fit as fits
 from sbnn.reports.account import about_inputs, about_weights, order_of_inputs, relevance_table
 from sbnn.reports.cautions import cautions
+from sbnn.reports.drawing import figures, network_graph
 from sbnn.reports.fit import Run, dumps, fit, judged
 from sbnn.reports.page import GLOSSARY
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sbnn import __version__
-from sbnn._core.atomic import whole_folder, write_text
+from sbnn._core.files.atomic import whole_folder, write_text
 from sbnn._core.text import fixed, number, percent, rounded, with_error
 from sbnn.methods.registry import COMPARED, SAMPLING
 from sbnn.reports.baselines import BASELINES

@@ -154,7 +154,7 @@ def use_weights(
     -------
     DataFrame
     """
-    from sbnn.regressor.rows import MAX_WEIGHT, MIN_WEIGHT
+    from sbnn.regressor.data.rows import MAX_WEIGHT, MIN_WEIGHT
     from sbnn.tables.reader import MIN_ROWS
 
     if column is None:

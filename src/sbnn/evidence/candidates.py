@@ -12,16 +12,16 @@ import jax
 import numpy as np
 
 from sbnn._core.keys import Key, derive_key, generator
-from sbnn.evidence.ascent import Ascent, AscentStep, ascend
 from sbnn.evidence.closed_form import log_evidence
-from sbnn.evidence.cold import ExactRun, cold_evidence
-from sbnn.evidence.following import FollowModes
-from sbnn.evidence.laplace.problem_models import laplace_optima
+from sbnn.evidence.exact.ascent import Ascent, AscentStep, ascend
+from sbnn.evidence.exact.cold import ExactRun, cold_evidence
+from sbnn.evidence.exact.following import FollowModes
+from sbnn.evidence.exact.permutations import alike, permutations
+from sbnn.evidence.exact.warm_modes import around_modes
+from sbnn.evidence.laplace.models.problems import laplace_optima
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import Optimum, multistart, starting_points
-from sbnn.evidence.permutations import alike, permutations
 from sbnn.evidence.relevance import relevance_from_particles
-from sbnn.evidence.warm_modes import around_modes
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.sampling.state import Evaluate
@@ -132,7 +132,7 @@ def search(
        evidence, which needs neither and prunes whole neurons by trial.
     2. Evaluate the exact evidence at each proposal; drop those far below the best.
     3. Refine the others by particle ascent of the exact evidence; make the best as sparse as the
-       evidence allows (`sbnn.evidence.ascent.ascend`).
+       evidence allows (`sbnn.evidence.exact.ascent.ascend`).
     4. Verify the evidence tracked along the ascent by a fresh run at the final α. While they
        differ by more than half the `tolerance`, the ascent continues from the fresh particles, at
        most twice.

@@ -21,8 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from sbnn._core.parallel import run_all
 from sbnn._core.watch import NEVER, Watch
-from sbnn.evidence.laplace.layout import Array
-from sbnn.evidence.laplace.models import DataTerm, NetworkModel
+from sbnn.evidence.laplace.models.base import DataTerm
+from sbnn.evidence.laplace.models.layout import Array
+from sbnn.evidence.laplace.models.network import NetworkModel
+from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.optimum import (
     Optimum,
     initial,
@@ -32,7 +34,6 @@ from sbnn.evidence.laplace.optimum import (
     relax,
     update,
 )
-from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, removal_gain, removed
 from sbnn.likelihoods import Gaussian
 from sbnn.problems.network import layer_slices
@@ -68,7 +69,7 @@ def relevant_columns(
     --------
     >>> import numpy as np
     >>> from sbnn.evidence.columns import relevant_columns
-    >>> from sbnn.evidence.laplace.models import NetworkModel
+    >>> from sbnn.evidence.laplace.models.network import NetworkModel
     >>> x = np.random.default_rng(0).normal(size=(50, 300))
     >>> y = np.sin(2 * x[3]) + x[7] + 0.1 * np.random.default_rng(1).normal(size=300)
     >>> model = NetworkModel(x_t=x, y_t=y[None], sizes=(50, 20, 1))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from sbnn._core.float64 import float64
-from sbnn.evidence.laplace.layout import Layout, jacobian
+from sbnn.evidence.laplace.models.layout import Layout, jacobian
 from sbnn.likelihoods import Likelihood
 from sbnn.problems.network import Network
 from sbnn.problems.problem import Problem

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sbnn.evidence.laplace.layout import Array, Layout, input_gradient
+from sbnn.evidence.laplace.models.layout import Array, Layout, input_gradient
 
 N_AVERAGED = 500  # rows over which slopes, shares and noise are averaged
 

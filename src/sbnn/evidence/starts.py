@@ -9,7 +9,8 @@ import numpy as np
 
 from sbnn._core.parallel import run_all
 from sbnn._core.watch import Watch
-from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum
 
 

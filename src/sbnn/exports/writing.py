@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sbnn._core.atomic import write_bytes
 from sbnn._core.extras import require
+from sbnn._core.files.atomic import write_bytes
 from sbnn.exports.contents import contents
 
 FORMATS = {".py": "a Python file", ".onnx": "ONNX", ".json": "JSON"}

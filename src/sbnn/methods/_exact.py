@@ -13,8 +13,8 @@ import numpy as np
 from sbnn._core.arrays import as_real
 from sbnn._core.float64 import float64
 from sbnn._core.keys import Key
-from sbnn.evidence.cold import ExactRun, cold_evidence
-from sbnn.evidence.warm_modes import around_modes
+from sbnn.evidence.exact.cold import ExactRun, cold_evidence
+from sbnn.evidence.exact.warm_modes import around_modes
 from sbnn.methods.resume import Call, CheckpointPath, open_folder
 from sbnn.problems.problem import Problem, require_problem
 from sbnn.sampling.checkpoints import FolderCheckpoint

@@ -23,10 +23,10 @@ from sbnn._core.messages import (
 )
 from sbnn.evidence.laplace.fit import fit_sparse
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
-from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.problems import box_log_alpha, model_of
 from sbnn.evidence.laplace.modes import fit_fixed
 from sbnn.evidence.laplace.optimum import Optimum, linearise
-from sbnn.evidence.laplace.problem_models import box_log_alpha, model_of
 from sbnn.methods.details import LaplaceDetails
 from sbnn.methods.result import Result
 from sbnn.methods.sampler_report import N_DRAWS, undefined_fraction

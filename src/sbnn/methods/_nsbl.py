@@ -18,9 +18,9 @@ from sbnn._core.messages import (
     SearchEnded,
 )
 from sbnn.evidence.candidates import Candidate, Search, search
-from sbnn.evidence.laplace.problem_models import laplace_optima
+from sbnn.evidence.exact.permutations import expand_permutations, multiplicity
+from sbnn.evidence.laplace.models.problems import laplace_optima
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation, kernel_density
-from sbnn.evidence.permutations import expand_permutations, multiplicity
 from sbnn.evidence.resolution import default_hyperprior, resolving, too_coarse
 from sbnn.methods._standard import sample_posterior
 from sbnn.methods.details import NsblDetails

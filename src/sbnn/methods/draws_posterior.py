@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.messages import Message
-from sbnn.evidence.laplace.layout import Array, Layout, input_gradient
+from sbnn.evidence.laplace.models.layout import Array, Layout, input_gradient
 from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import Likelihood, from_description, noise_std
 from sbnn.methods.posterior import gradient_shares

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from sbnn._core.files.netcdf import FORMAT, read_tree
 from sbnn._core.messages import from_json
-from sbnn._core.netcdf import FORMAT, read_tree
 from sbnn.likelihoods import from_description, is_known
 from sbnn.methods.details import Details
 from sbnn.methods.result import Result

@@ -380,7 +380,7 @@ class Result:
         FileExistsError
             If the file exists and `overwrite` is False.
         """
-        from sbnn._core.netcdf import write_tree
+        from sbnn._core.files.netcdf import write_tree
 
         write_tree(self.datatree(), path, overwrite)
 

@@ -16,7 +16,7 @@ from sbnn._core.messages import (
     SamplerStuck,
 )
 from sbnn.evidence.candidates import Search
-from sbnn.evidence.cold import ExactRun
+from sbnn.evidence.exact.cold import ExactRun
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.problems.target import Target

@@ -11,7 +11,7 @@ import numpy as np
 from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.layer_wise import grow
 from sbnn.evidence.laplace.mixture import SparseMixture, Trial
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import log_evidence
 from sbnn.likelihoods import Likelihood
 

@@ -20,13 +20,13 @@ from sbnn.methods.posterior import Posterior
 from sbnn.regressor import options as checks
 from sbnn.regressor.account.cautions import about_table
 from sbnn.regressor.account.description import Description, with_losses
-from sbnn.regressor.completion import Table, complete
-from sbnn.regressor.inputs import read_training
+from sbnn.regressor.data.completion import Table, complete
+from sbnn.regressor.data.inputs import read_training
+from sbnn.regressor.data.rows import Rows, check_weights, some_rows, training
+from sbnn.regressor.data.scaling import Scaling
 from sbnn.regressor.noise import known_noise, likelihoods, reason
 from sbnn.regressor.prediction import Predictions
-from sbnn.regressor.rows import Rows, check_weights, some_rows, training
 from sbnn.regressor.running import Running
-from sbnn.regressor.scaling import Scaling
 from sbnn.regressor.state import FittedState
 from sbnn.regressor.training import Task, Trained, train
 from sbnn.regressor.verification import Verification

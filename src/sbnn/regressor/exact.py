@@ -11,13 +11,13 @@ from scipy.special import logsumexp
 from sbnn._core.float64 import float64
 from sbnn._core.keys import derive_key
 from sbnn._core.parallel import run_all
+from sbnn.evidence.exact.refined import ExactOptimum, exact_optimum
 from sbnn.evidence.laplace.mixture import SparseMixture, for_new_rows, mixture_weights
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum
-from sbnn.evidence.refined import ExactOptimum, exact_optimum
 from sbnn.likelihoods import Likelihood
-from sbnn.regressor.exact_posterior import ExactPosterior, outputs_of
-from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.posteriors.exact_posterior import ExactPosterior, outputs_of
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.regressor.training import Task, Trained, known_noise_of, train
 from sbnn.sampling.progress import Progress, reporter
 from sbnn.sampling.warm_start.sampler import WarmStage

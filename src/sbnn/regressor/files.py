@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
+from sbnn._core.files.netcdf import FORMAT, write_tree
 from sbnn._core.messages import from_json
-from sbnn._core.netcdf import FORMAT, write_tree
 from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.regressor.account.relevance import COLUMNS
+from sbnn.regressor.data.scaling import Scaling
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.regressor.exact_posterior import ExactPosterior
-from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.last_layer import LastLayerPosterior
-from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.regressor.state import FittedState
 from sbnn.tables.encoder import ColumnEncoder
 

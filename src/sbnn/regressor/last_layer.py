@@ -11,7 +11,7 @@ import pandas as pd
 
 from sbnn._core.messages import Message
 from sbnn.evidence.laplace.fit import fit
-from sbnn.evidence.laplace.layout import Array, Layout, forward_pass, input_gradient
+from sbnn.evidence.laplace.models.layout import Array, Layout, forward_pass, input_gradient
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.pruning import evolve

@@ -10,7 +10,7 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from sbnn._core.messages import Message, MethodChosen, MethodRequested
-from sbnn.evidence.laplace.layout import n_parameters
+from sbnn.evidence.laplace.models.layout import n_parameters
 from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.regressor.architectures import Family, families

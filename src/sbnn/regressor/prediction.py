@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from sbnn._core.messages import Message
 from sbnn.methods.posterior import Posterior
 from sbnn.problems.noise import check_noise_std
-from sbnn.regressor.completed import Completed
-from sbnn.regressor.gaps import fill
-from sbnn.regressor.inputs import read_new
+from sbnn.regressor.data.completed import Completed
+from sbnn.regressor.data.gaps import fill
+from sbnn.regressor.data.inputs import read_new
+from sbnn.regressor.data.scaling import Scaling
 from sbnn.regressor.noise import NoiseKnown
 from sbnn.regressor.options import check_level
-from sbnn.regressor.scaling import Scaling
 from sbnn.scores import NormalMixture, Predictive
 from sbnn.tables.encoder import ColumnEncoder, Encoded, table
 

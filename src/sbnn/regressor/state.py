@@ -9,7 +9,7 @@ import pandas as pd
 
 from sbnn._core.messages import Message
 from sbnn.methods.posterior import Posterior
-from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.data.scaling import Scaling
 from sbnn.tables.encoder import ColumnEncoder
 
 

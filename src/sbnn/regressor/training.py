@@ -11,17 +11,17 @@ import numpy as np
 from sbnn.evidence.columns import relevant_columns
 from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.mixture import NoiseTrial, Trial, for_new_rows
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.options import Options
 from sbnn.likelihoods import CANDIDATES, NAMES, Likelihood
 from sbnn.methods.posterior import Posterior
 from sbnn.methods.registry import METHODS, SAMPLING
 from sbnn.regressor.architectures import Family
-from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.data.rows import Rows
+from sbnn.regressor.data.scaling import Scaling
 from sbnn.regressor.noise import name_of
 from sbnn.regressor.options import samples_optima
-from sbnn.regressor.rows import Rows
-from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 
 _FLEXIBLE = {NAMES[name] for name in CANDIDATES if name != "constant"}
 

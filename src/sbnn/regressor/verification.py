@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sbnn._core.keys import Key, derive_key
 from sbnn._core.parallel import run_all
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.exact.warm import around_optimum
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.options import TIE
-from sbnn.evidence.warm import around_optimum
-from sbnn.regressor.exact_posterior import ExactPosterior
-from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.regressor.training import Task, known_noise_of
 from sbnn.sampling.warm_start import WarmStartResult
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
-from sbnn._core.atomic import write_text
-from sbnn._core.digests import check_mapping, file_digest, seal_mapping
+from sbnn._core.files.atomic import write_text
+from sbnn._core.files.digests import check_mapping, file_digest, seal_mapping
 from sbnn._core.json_types import check_fields
 from sbnn.io import load as load_model
 from sbnn.regressor.estimator import SparseBNNRegressor

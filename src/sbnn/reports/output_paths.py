@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from sbnn._core.atomic import foreign_names
+from sbnn._core.files.atomic import foreign_names
 from sbnn.tables.header import TableError
 
 # Files written by a fit and by a comparison.

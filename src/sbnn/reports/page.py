@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup, escape
 
-from sbnn._core.atomic import write_text
 from sbnn._core.extras import require
+from sbnn._core.files.atomic import write_text
 from sbnn._core.text import duration, names, number, unbroken, words
 from sbnn._core.web_pages import content_security_policy, visible
 from sbnn.methods.registry import title_of
 from sbnn.regressor.noise import WORDS
-from sbnn.reports import figures, noise_figures, score_tables
-from sbnn.reports import network_graph as graphs
+from sbnn.reports import score_tables
 from sbnn.reports.account import formula, relevance_table
 from sbnn.reports.columns import column_of, columns_table
+from sbnn.reports.drawing import figures, noise_figures
+from sbnn.reports.drawing import network_graph as graphs
 from sbnn.reports.fit import Fit
 from sbnn.reports.live.page_data import as_script, page_data
 from sbnn.reports.live.rows import worst_rows

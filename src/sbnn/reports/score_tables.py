@@ -8,10 +8,10 @@ import numpy as np
 
 from sbnn._core.text import explained, fixed, number, percent, rounded, unbroken, with_error
 from sbnn.methods.posterior import Posterior, summary
-from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.noise import WORDS
-from sbnn.reports import network_graph as graphs
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.reports.baselines import NAMES
+from sbnn.reports.drawing import network_graph as graphs
 from sbnn.reports.fit import Fit
 from sbnn.reports.validation import standard_errors
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from sbnn._core.atomic import whole_file
-from sbnn._core.digests import file_digest
-from sbnn._core.temporaries import UNFINISHED
+from sbnn._core.files.atomic import whole_file
+from sbnn._core.files.digests import file_digest
+from sbnn._core.files.temporaries import UNFINISHED
 from sbnn.sampling.storage import Companion, Saved
 
 try:

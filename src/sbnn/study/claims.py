@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from sbnn.evidence.particle_estimates import savage_dickey
+from sbnn.evidence.exact.particle_estimates import savage_dickey
 from sbnn.methods.details import NsblDetails
 from sbnn.study.runs import Study, details
 from sbnn.study.tables import table_1, widths

@@ -10,7 +10,7 @@ import numpy as np
 from sbnn.evidence.closed_form import log_evidence
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
-from sbnn.reports.plots import Labels, _figure
+from sbnn.reports.drawing.plots import Labels, _figure
 
 Pairs = Sequence[tuple[int, int]]
 

@@ -11,7 +11,7 @@ from sbnn.methods.details import HierarchicalDetails, LaplaceDetails, NsblDetail
 from sbnn.methods.registry import colour_of
 from sbnn.methods.result import Result
 from sbnn.priors import Hyperprior
-from sbnn.reports.plots import (
+from sbnn.reports.drawing.plots import (
     BEFORE,
     _figure,
     plot_data,

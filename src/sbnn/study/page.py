@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
-from sbnn._core.atomic import whole_file, write_bytes, write_text
 from sbnn._core.extras import require
+from sbnn._core.files.atomic import whole_file, write_bytes, write_text
 from sbnn._core.web_pages import content_security_policy, visible
 from sbnn.methods.registry import title_of
 from sbnn.reports.live.page_data import as_script

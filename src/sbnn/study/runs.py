@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from sbnn import __version__, datasets
-from sbnn._core.atomic import write_text
-from sbnn._core.digests import check_mapping, seal_mapping
-from sbnn.evidence.cold import cold_evidence
-from sbnn.evidence.laplace.problem_models import resting_log_alpha
+from sbnn._core.files.atomic import write_text
+from sbnn._core.files.digests import check_mapping, seal_mapping
+from sbnn.evidence.exact.cold import cold_evidence
+from sbnn.evidence.laplace.models.problems import resting_log_alpha
 from sbnn.io import load
 from sbnn.methods._hierarchical import hierarchical
 from sbnn.methods._laplace import laplace, laplace_nsbl

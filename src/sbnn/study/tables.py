@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sbnn._core.atomic import write_text
+from sbnn._core.files.atomic import write_text
 from sbnn.evidence.relevance import neuron_relevance
 from sbnn.methods.details import LaplaceDetails, NsblDetails
 from sbnn.methods.result import Result

@@ -11,7 +11,7 @@ from scipy import stats
 from sbnn.evidence.laplace import calibration
 from sbnn.evidence.laplace.fit import DEFAULT, fit
 from sbnn.evidence.laplace.mixture import components, predictive, sample
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import initial, log_evidence
 from sbnn.evidence.laplace.stages import with_intercepts
 from sbnn.likelihoods import Gaussian, VaryingGaussian

@@ -17,8 +17,8 @@ from sbnn.evidence.laplace.layer_wise import (
     sweep,
     with_layer,
 )
-from sbnn.evidence.laplace.layout import forward, jacobian
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.layout import forward, jacobian
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import initial, linearise, log_evidence, prior_term
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.linear.factor import Factor

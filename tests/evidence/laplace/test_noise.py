@@ -8,7 +8,7 @@ from helpers import rng
 
 from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace.fit import fit
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.noise_choice import adapted
 from sbnn.evidence.laplace.options import Options
 from sbnn.likelihoods import NAMES, Gaussian, StudentT, VaryingGaussian, VaryingStudentT

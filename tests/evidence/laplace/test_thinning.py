@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence
 from sbnn.evidence.laplace.options import DEFAULT, TIE
 from sbnn.evidence.laplace.pruning import evolve, removed, value

@@ -11,7 +11,7 @@ import pytest
 import sbnn
 from sbnn import SparseBNNRegressor
 from sbnn.regressor.account.cautions import about_table
-from sbnn.regressor.inputs import read_training
+from sbnn.regressor.data.inputs import read_training
 
 QUICK = {"group_iterations": 6, "iterations": 3}
 

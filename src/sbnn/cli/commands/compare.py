@@ -88,7 +88,7 @@ def compare(
         n_folds = opt.check_folds(folds, len(frame), data)
 
         from sbnn.cli import comparison_table as comparison
-        from sbnn.regressor.inputs import count_encoded
+        from sbnn.regressor.data.inputs import count_encoded
         from sbnn.regressor.options import infeasible
         from sbnn.reports.comparison import compare_methods
         from sbnn.reports.fit import per_row

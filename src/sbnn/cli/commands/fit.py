@@ -113,7 +113,7 @@ def fit(
 
 
 def _warn_if_slow(options: dict[str, Any], inputs: pd.DataFrame, n_targets: int) -> None:
-    from sbnn.regressor.inputs import count_encoded
+    from sbnn.regressor.data.inputs import count_encoded
     from sbnn.regressor.options import infeasible
 
     n_inputs, method = count_encoded(inputs), options["method"]
@@ -168,7 +168,7 @@ def _kinds(types: dict[str, ColumnType]) -> str:
 
 def _write(fitted: Fit, folder: Path, replaceable: frozenset[str]) -> None:
     """Write the folder of a fit, complete or not at all."""
-    from sbnn._core.atomic import whole_folder
+    from sbnn._core.files.atomic import whole_folder
     from sbnn._core.memory import naming_lack_of_memory
     from sbnn.reports import fit_folder, page
 

@@ -143,7 +143,7 @@ def _named(found: pd.DataFrame, record: Record) -> pd.DataFrame:
 def _answer(
     found: pd.DataFrame, record: Record, goal: str, out: Path | None, force: bool, as_json: bool
 ) -> None:
-    from sbnn._core.atomic import write_text
+    from sbnn._core.files.atomic import write_text
 
     sentence = _sentence(found, record, goal)
     if out is not None:

@@ -207,7 +207,7 @@ def _write(
     flags: dict[str, list[list[str]]],
     replace: bool,
 ) -> None:
-    from sbnn._core.atomic import write_text
+    from sbnn._core.files.atomic import write_text
     from sbnn.tables.text import is_tsv
 
     separator = "\t" if is_tsv(out) else table.separator

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sbnn.evidence.laplace.fit import fit
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.options import Options
 from sbnn.likelihoods import CANDIDATES, NAMES, Likelihood
 

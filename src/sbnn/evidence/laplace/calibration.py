@@ -16,12 +16,13 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from sbnn.evidence.laplace.layout import Array, jacobian
-from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.layout import Array, jacobian
+from sbnn.evidence.laplace.models.network import NetworkModel
+from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.pruning import evolve
-from sbnn.evidence.laplace.terms import per_row
 from sbnn.scores import Predictive
 
 FEW_ROWS = 60  # with more rows, the inflation is within a few per cent of one

@@ -17,11 +17,11 @@ from sbnn.evidence.laplace.mixture import (
     merge,
     mixture_weights,
 )
-from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.noise_choice import EXTRA, PATHS, as_network, choose_noise
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
 from sbnn.evidence.laplace.options import DEFAULT, SMALL, TIE, Options
-from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.stages import (
     MORE,
     ON_MORE,
@@ -73,7 +73,7 @@ def fit(
     --------
     >>> import numpy as np
     >>> from sbnn.evidence.laplace.fit import SMALL, fit
-    >>> from sbnn.evidence.laplace.models import NetworkModel
+    >>> from sbnn.evidence.laplace.models.network import NetworkModel
     >>> x = np.linspace(-2, 2, 30)[None]
     >>> model = NetworkModel(x_t=x, y_t=np.tanh(2 * x), sizes=(1, 2, 1))
     >>> mixture = fit([[model]], np.random.default_rng(0), SMALL)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sbnn.evidence.laplace.known_priors import KnownPriors
-from sbnn.evidence.laplace.layout import Array
-from sbnn.evidence.laplace.models import Model, RegressionModel
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.known_priors import KnownPriors
+from sbnn.evidence.laplace.models.layout import Array
+from sbnn.evidence.laplace.models.regression import RegressionModel
+from sbnn.evidence.laplace.models.terms import RegressionTerm
 from sbnn.evidence.laplace.optimum import Optimum, factorise, linearise, prior_term
-from sbnn.evidence.laplace.terms import RegressionTerm
 from sbnn.problems.problem import Problem
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sbnn.evidence.laplace.fit import fit
-from sbnn.evidence.laplace.layout import Array, Layout, forward_pass, n_parameters
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.layout import Array, Layout, forward_pass, n_parameters
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from sbnn.evidence.laplace.layout import Array, Layout, forward_pass, jacobian
-from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.layout import Array, Layout, forward_pass, jacobian
+from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.optimum import Optimum
-from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.reach import Reach
 from sbnn.likelihoods import Gaussian, Likelihood, noise_std
 from sbnn.problems.network import layer_slices

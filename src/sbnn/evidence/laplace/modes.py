@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import merge
-from sbnn.evidence.laplace.models import Model
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.layout import Array
 from sbnn.evidence.laplace.optimum import (
     Optimum,
     UndeterminedError,

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sbnn.evidence.laplace.layout import Array, Layout
 from sbnn.evidence.laplace.mixture import NoiseTrial
-from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.layout import Array, Layout
+from sbnn.evidence.laplace.models.network import NetworkModel
+from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, initial
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.stages import best, dense
-from sbnn.evidence.laplace.terms import per_row
 from sbnn.evidence.starts import Stage, Start, require_starts, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
 from sbnn.likelihoods.gaussian import spread_of

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from sbnn.evidence.laplace.layout import Array, FlatLayout, Layout
-from sbnn.evidence.laplace.models import DataTerm, Model
-from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.laplace.models.base import DataTerm, Model
+from sbnn.evidence.laplace.models.layout import Array, FlatLayout, Layout
+from sbnn.evidence.laplace.models.precision import Precision
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Fraction of the predicted decrease that a step must achieve before the damping is reduced.

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sbnn._core.watch import NEVER, Watch
-from sbnn.evidence.laplace.layout import Array
-from sbnn.evidence.laplace.models import DataTerm, Model
+from sbnn.evidence.laplace.models.base import DataTerm, Model
+from sbnn.evidence.laplace.models.layout import Array
+from sbnn.evidence.laplace.models.precision import Precision, cholesky, solve_both, solve_factor
 from sbnn.evidence.laplace.optimum import (
     Optimum,
     energy,
@@ -19,7 +20,6 @@ from sbnn.evidence.laplace.optimum import (
     relax,
     update,
 )
-from sbnn.evidence.laplace.precision import Precision, cholesky, solve_both, solve_factor
 
 # Iterations without a rise of the evidence after which an optimum counts as converged. The update
 # of α is a fixed-point iteration: the evidence may fall before it rises again.

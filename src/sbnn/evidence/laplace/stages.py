@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sbnn.evidence.laplace.layout import Layout
 from sbnn.evidence.laplace.mixture import merge
-from sbnn.evidence.laplace.models import Model, NetworkModel
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.layout import Layout
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, remove_units

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sbnn._core.watch import NEVER, Watch
-from sbnn.evidence.laplace.layout import Array
-from sbnn.evidence.laplace.models import Model, RegressionModel
+from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.layout import Array
+from sbnn.evidence.laplace.models.precision import Precision
+from sbnn.evidence.laplace.models.regression import RegressionModel
+from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
-from sbnn.evidence.laplace.precision import Precision
 from sbnn.evidence.laplace.pruning import evolve, removal_gain, removed, unit_moves, value
-from sbnn.evidence.laplace.terms import per_row
 from sbnn.likelihoods import Likelihood
 
 SHARE = 4  # every fourth neuron of a layer is removed at a time

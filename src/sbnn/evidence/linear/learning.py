@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from sbnn.evidence.closed_form import Evidence
-from sbnn.evidence.laplace.precision import Precision, cholesky
+from sbnn.evidence.laplace.models.precision import Precision, cholesky
 from sbnn.evidence.linear.factor import Compressed
 from sbnn.evidence.linear.objective import evaluate, precision, solve
 from sbnn.evidence.newton import ascend

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from sbnn.evidence.closed_form import Evidence
-from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.linear.factor import Compressed, triangular
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sbnn.evidence.laplace.precision import Precision
+from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.linear.layer import Layer
 from sbnn.evidence.linear.learning import LinearFit
 from sbnn.likelihoods import from_description

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from sbnn import __version__
+from sbnn._core.files.netcdf import FORMAT, write_tree
 from sbnn._core.messages import Message, from_json
-from sbnn._core.netcdf import FORMAT, write_tree
 from sbnn.evidence.linear.blocks import Reader, plain
 from sbnn.evidence.linear.layer import Layer
 from sbnn.evidence.linear.storage import layer_arrays, layer_from_arrays

@@ -15,7 +15,7 @@ from sbnn.regressor.account.counts import Account, account_of
 from sbnn.regressor.account.formula import formula_of, symbols
 from sbnn.regressor.account.left_out import LeftOut
 from sbnn.regressor.account.relevance import input_relevance, unknown_relevance
-from sbnn.regressor.laplace_posterior import LaplacePosterior
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.regressor.state import FittedState
 from sbnn.regressor.training import Task
 from sbnn.tables.encoder import ColumnEncoder

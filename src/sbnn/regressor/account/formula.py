@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sbnn.evidence.laplace.layout import Array
+from sbnn.evidence.laplace.models.layout import Array
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.problems.network import layer_slices
-from sbnn.regressor.scaling import Scaling
+from sbnn.regressor.data.scaling import Scaling
 from sbnn.tables.encoder import ColumnEncoder
 
 # Formulas of more weights are not shown in reports and on the terminal.

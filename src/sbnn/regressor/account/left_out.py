@@ -10,12 +10,12 @@ import numpy as np
 from scipy import special
 from scipy.spatial import KDTree
 
-from sbnn.evidence.laplace.layout import Array
 from sbnn.evidence.laplace.mixture import SparseMixture, components, precision_of
-from sbnn.evidence.laplace.models import NetworkModel
+from sbnn.evidence.laplace.models.layout import Array
+from sbnn.evidence.laplace.models.network import NetworkModel
+from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum
-from sbnn.evidence.laplace.terms import per_row
-from sbnn.regressor.laplace_posterior import uses
+from sbnn.regressor.posteriors.laplace_posterior import uses
 from sbnn.regressor.training import Task, known_noise_of
 
 # Rows that are left out, at random if there are more, and similar rows whose values stand in for

@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sbnn.evidence.laplace.layout import Layout, jacobian
 from sbnn.evidence.laplace.mixture import SparseMixture, inflated_noise, precision_of
+from sbnn.evidence.laplace.models.layout import Layout, jacobian
+from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.optimum import Optimum
-from sbnn.evidence.laplace.precision import Precision
 from sbnn.likelihoods import Gaussian, Likelihood, StudentT, VaryingGaussian, VaryingStudentT
 from sbnn.likelihoods.scale_mixture import SIGMA_NODES, precision_nodes
 from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.methods.posterior import Posterior
 from sbnn.problems.network import layer_slices
+from sbnn.regressor.data.scaling import GRID
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.regressor.exact_posterior import ExactPosterior
-from sbnn.regressor.laplace_posterior import LaplacePosterior
 from sbnn.regressor.last_layer import LastLayerPosterior
-from sbnn.regressor.scaling import GRID
+from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
+from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 
 # Characters of a page that factors may take; beyond, training inputs take their place.
 MAX_FACTORS = 400_000

@@ -1,0 +1,1 @@
+"""Files: atomic writing, temporary folders, checksums, NetCDF."""

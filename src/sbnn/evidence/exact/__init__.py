@@ -1,0 +1,1 @@
+"""The exact log evidence as a function of α, from particles."""

@@ -1,0 +1,1 @@
+"""Models that the Laplace engine linearises: their data terms, layouts and precisions."""

@@ -1,0 +1,1 @@
+"""Posteriors of tables: mixtures of optima, linearised or with exact draws."""
