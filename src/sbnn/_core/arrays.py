@@ -36,14 +36,18 @@ def reject_complex(name: str, values: Any) -> None:
 
 
 def unmasked(values: Any) -> Any:
-    """Masked cells of a NumPy array as NaN; anything else as it is.
+    """Masked cells of a NumPy array as NaN, or NaT in dates; anything else as it is.
 
     NumPy and scikit-learn drop the mask and use the numbers under it.
     """
     if not isinstance(values, np.ma.MaskedArray) or not np.ma.getmaskarray(values).any():
         return values
-    whole = values.dtype.kind in "biu"
-    return (values.astype(float) if whole else values).filled(np.nan)
+    kind = values.dtype.kind
+    if kind in "mM":
+        return values.filled(np.array("NaT", values.dtype))
+    if kind not in "fcO":  # integers and text have no NaN
+        values = np.ma.MaskedArray(values, dtype=float if kind in "biu" else object)
+    return values.filled(np.nan)
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
