@@ -2,9 +2,10 @@
 
     python benchmarks/faults.py [--quick] [--area NAME]
 
-For each area, prints how many faults were tried, how many were handled well (the right exit code,
-one clear line, nothing lost, nothing silently wrong) and the rest, each with what happened. Takes
-some minutes, with --quick about one. Writes benchmarks/results/faults.csv, unless --quick is given.
+Prints one table: for each area, how many faults were tried, how many were handled well (the right
+exit code, one clear line, nothing lost, nothing silently wrong) and the rest, each with what
+happened. Takes some minutes, with --quick about one. Writes benchmarks/results/faults.csv, unless
+--quick is given.
 
 An area is a function of `quick` and an empty folder that returns an `Outcome`; add it to AREAS.
 """
@@ -69,6 +70,8 @@ def main() -> None:
         rows.append({"area": area, "tried": tried, "handled": handled, "rest": "; ".join(rest)})
         if not options.quick:
             write(rows)
+    print()
+    print(pd.DataFrame(rows).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def about_vanishing_numbers(
     """
     out = []
     for name, column in values.items():
-        for k in np.flatnonzero(column == 0.0):
+        for k in np.flatnonzero(column == 0.0).tolist():
             cell = cells[name][k].strip()
             if re.search("[1-9]", re.split("[eE]", cell)[0]):
                 out.append(
