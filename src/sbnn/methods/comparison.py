@@ -28,7 +28,8 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     -------
     DataFrame
         One row per result, best first: method, parameters, log_evidence, log_evidence_error,
-        maximised (what the evidence is maximised over), verified, evaluations, seconds, log_bayes_factor and log_bayes_factor_error.
+        maximised (what the evidence is maximised over), verified, evaluations, seconds,
+        log_bayes_factor and log_bayes_factor_error.
 
     Raises
     ------
