@@ -9,6 +9,7 @@ import pytest
 from command_line import run
 
 import sbnn
+from sbnn.cli.commands.next import _answer
 
 FIT = ["--target", "y", "--noise", "constant"]
 
@@ -48,13 +49,24 @@ def test_next_agrees_with_the_estimator_in_json_and_in_a_file(fitted, place):
 
 def test_next_chooses_from_candidates_by_line(fitted, place):
     out, _ = fitted
-    table().dropna().drop(columns="y").to_csv(place / "rows.csv", index=False)
+    table().drop(columns="y").to_csv(place / "rows.csv", index=False)
     given = ["--candidates", place / "rows.csv", "--json"]
-    answer = json.loads(run("next", out, "--n", "2", *given).stdout)
+    result = run("next", out, "--n", "2", *given)
+    assert "1 candidate with missing cells" in result.stderr
+    answer = json.loads(result.stdout)
     lines = [row["line"] for row in answer["suggestions"]]
     rows = pd.read_csv(place / "rows.csv")
     heat = [rows["heat"].iloc[line - 2] for line in lines]  # the first row is on line 2
     np.testing.assert_allclose([row["heat"] for row in answer["suggestions"]], heat)
+
+
+def test_next_leaves_out_columns_that_the_model_does_not_use(capsys):
+    found = pd.DataFrame({"a": [1.0], "b": [2.0], "y_mean": [0.0], "y_std": [1.0], "gain": [0.25]})
+    _answer(found, None, "accuracy", None, False, False, ["b"])
+    header, row, _, _, rest = capsys.readouterr().out.splitlines()
+    assert header.split() == ["a", "y_mean", "y_std", "gain"]
+    assert row.endswith("25.0 %")
+    assert rest == "Any value will do for 'b': the model does not use it."
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
 
 import sbnn
 from sbnn._core.messages import SamplingFinished
@@ -82,3 +84,36 @@ def test_custom_problems_are_compared_by_their_data():
         sbnn.compare([same[0], made(-1.0, problem=own_problem(np.zeros(1)))])
     with pytest.raises(ValueError, match=r"are not known.*`data=`"):
         sbnn.compare([made(v, problem=own_problem(None)) for v in (-1.0, -2.0)])
+
+
+def test_table_names_what_the_evidence_is_maximised_over():
+    inferred = sbnn.network_problem(X, Y, (), noise_std=None)
+    methods = ["standard", "nsbl", "laplace", "laplace_nsbl"]
+    same = [made(-1.0, problem=inferred, method=name) for name in methods]
+    assert sbnn.compare(same)["maximised"].tolist() == ["", "α", "noise", "α, noise"]
+    known = [made(-1.0, method=name) for name in methods]
+    assert sbnn.compare(known)["maximised"].tolist() == ["", "α", "", "α"]
+
+
+@pytest.mark.parametrize(("n", "nats"), [(20, 2.2), (80, 2.9)])
+def test_laplace_evidence_is_at_the_best_noise_level(n, nats):
+    """A line with two N(0, 3²) parameters: p(y | σ) = N(0, σ² I + 9 X Xᵀ) is closed-form."""
+    t = np.linspace(0.0, 1.0, n)
+    y = 1.0 + 2.0 * t + 0.3 * np.random.default_rng(0).normal(size=n)
+    flat = {name: Normal(0.0, 3.0) for name in "ab"}
+    problem = sbnn.Problem.from_model(
+        lambda theta, x: theta[0] + theta[1] * x, y, x=t, names=["a", "b"], priors=flat
+    )
+    design = np.column_stack([np.ones(n), t])
+    log_sigma = np.linspace(-2.2, 0.2, 97)
+    log_evidence = [
+        multivariate_normal(cov=np.exp(2 * s) * np.eye(n) + 9 * design @ design.T).logpdf(y)
+        for s in log_sigma
+    ]
+    found = sbnn.laplace(problem, key=0, n_particles=10).log_evidence
+    assert found == pytest.approx(max(log_evidence), abs=0.15)
+    # The default prior of log σ is N(log of a third of the spread of y, 1.5²).
+    prior = norm(np.log(y.std() / 3), 1.5).logpdf(log_sigma)
+    step = log_sigma[1] - log_sigma[0]
+    integral = logsumexp(np.array(log_evidence) + prior) + np.log(step)
+    assert found - integral == pytest.approx(nats, abs=0.3)

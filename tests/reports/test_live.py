@@ -19,7 +19,7 @@ from sbnn.reports import page
 from sbnn.reports.baselines import Baseline, baseline_scores
 from sbnn.reports.fit import fit
 from sbnn.reports.live import network
-from sbnn.reports.live.effects import effect_data, grid, with_values
+from sbnn.reports.live.effects import _dates, effect_data, grid, with_values
 from sbnn.reports.live.inputs import input_data
 from sbnn.reports.live.page_data import as_script, page_data
 from sbnn.reports.live.rows import row_data, worst_rows
@@ -247,7 +247,8 @@ def test_curves_and_predictions_can_be_downloaded(typed, report):
     np.testing.assert_array_equal(rows["line"], typed.data.index[held.rows])
     np.testing.assert_allclose(rows["y_mean"], held.mean[:, 0], rtol=1e-7)
     np.testing.assert_allclose(rows["load"], typed.x["load"].iloc[held.rows], rtol=1e-7)
-    assert set(effects["input"]) == set(typed.features)
+    used = [n for n, share in zip(typed.features, typed.model.feature_relevance_) if share > 0]
+    assert set(effects["input"]) == set(used)
 
 
 # ------------------------------------------------------------------------- numbers in the page
@@ -255,7 +256,10 @@ def test_partial_dependence_is_the_average_prediction(typed):
     found = {effect["input"]: effect for effect in effect_data(typed)}
     whole = typed.x.dropna()
     base = whole.iloc[np.random.default_rng(0).permutation(len(whole))[:60]]
-    for j, name in enumerate(typed.features):
+    assert sorted(found) == np.flatnonzero(typed.model.feature_relevance_ > 0).tolist()
+    assert len(found) > 1
+    for j in found:
+        name = typed.features[j]
         places, values = grid(typed, name, 25)
         frame = with_values(base, name, values)
         mean = typed.model.predict(frame).reshape(len(values), len(base))
@@ -328,3 +332,21 @@ def test_next_measurements_lie_within_the_table_and_remove_variance(typed):
             span = np.ptp(typed.x[title].dropna())
             assert min(values) >= typed.x[title].min() - 0.01 * span
             assert max(values) <= typed.x[title].max() + 0.01 * span
+
+
+@pytest.mark.parametrize(
+    ("days", "parts", "step"),
+    [(900, ("elapsed", "season", "week"), 21.0), (60, ("elapsed", "week"), 60 / 49),
+     (900, ("elapsed", "season"), 900 / 49), (200, ("elapsed", "day"), 4.0)],
+)  # fmt: skip
+def test_effects_of_dates_do_not_alias_weekdays_or_hours(days, parts, step):
+    found = np.array(_dates(19000.25, 19000.25 + days, 50, parts))
+    np.testing.assert_allclose(np.diff(found), step)
+    assert found[0] == 19000.25
+    assert abs(found[-1] - found[0] - days) <= 0.5 * step + 1e-9
+
+
+def test_every_panel_has_at_least_two_ticks(report):
+    ask = 'document.title = Math.min(...Array.from(document.querySelectorAll("#effects svg.plot"), '
+    ask += "(s) => s.querySelectorAll('text.tick[text-anchor=middle]').length));"
+    assert int(browser.visit(report, ask).title) >= 2

@@ -524,6 +524,13 @@ def test_graph_draws_all_edges_of_small_networks_and_kept_edges_of_large_ones(se
     assert not large["all_drawn"]
 
 
+def test_graph_omits_neurons_without_edges():
+    # A 3-4-2 network: input 2 to neuron 3 to output 1; the other output is constant.
+    found = network_graph._drawn_nodes([3, 4, 2], [(0, 1, 2), (0, -1, 2), (1, 2, 0)])
+    assert found == [[1], [2], [0, 1]]
+    assert network_graph._drawn_nodes([3, 4, 1], []) == [[0], [0], [0]]
+
+
 # -------------------------------------------------------------------------------- in a browser
 HOVER = """
 const edge = document.querySelector(".edge:not(.pruned) .hit");

@@ -13,8 +13,12 @@ from sbnn.methods.result import Result
 def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     """Log evidences with errors, Bayes factors against the best, evaluations and time.
 
-    Evidences are comparable only for the same data. That of `sbnn.nsbl` is maximised over α;
-    that of the other methods is integrated over the prior.
+    Evidences are comparable only for the same data. `sbnn.nsbl` and `sbnn.laplace_nsbl` maximise
+    the evidence over α. `sbnn.laplace` and `sbnn.laplace_nsbl` also take an inferred noise level at
+    its best value, where methods that sample integrate over it: their log evidence is higher by
+    about 2 nats for 20 observations, 3 for 80 and 4 for 400, for each noise level. The column
+    `maximised` names these parameters; compare results that agree in it, or fit all of them with
+    the same method.
 
     Parameters
     ----------
@@ -24,7 +28,8 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     -------
     DataFrame
         One row per result, best first: method, parameters, log_evidence, log_evidence_error,
-        verified, evaluations, seconds, log_bayes_factor and log_bayes_factor_error.
+        maximised (what the evidence is maximised over), verified, evaluations, seconds,
+        log_bayes_factor and log_bayes_factor_error.
 
     Raises
     ------
@@ -71,6 +76,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
             "parameters": [r.phi.shape[1] for r in items],
             "log_evidence": [r.log_evidence for r in items],
             "log_evidence_error": [r.log_evidence_error for r in items],
+            "maximised": [_maximised(r) for r in items],
             "verified": [r.verified for r in items],
             "evaluations": [r.n_evaluations for r in items],
             "seconds": [r.seconds for r in items],
@@ -82,3 +88,11 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     error = np.hypot(table["log_evidence_error"], best["log_evidence_error"])
     table["log_bayes_factor_error"] = np.where(np.arange(len(table)) == 0, 0.0, error)
     return table
+
+
+def _maximised(result: Result) -> str:
+    """The parameters that the evidence is maximised over, rather than integrated."""
+    regression = None if result.problem is None else result.problem.regression
+    inferred = regression is not None and regression.known is None
+    parts = {"α": ("nsbl", "laplace_nsbl"), "noise": ("laplace", "laplace_nsbl") * inferred}
+    return ", ".join(name for name, methods in parts.items() if result.method in methods)

@@ -131,7 +131,8 @@ def ranked(table: pd.DataFrame) -> list[dict[str, Any]]:
         key = str(row["group"] or name)
         mine = out.setdefault(key, {"name": key, "members": [], **row[["loss", "error"]]})
         mine["members"].append(str(name))
-    return sorted(out.values(), key=lambda row: -row["loss"])
+    # An input that is not used has neither a loss nor an error, and comes after all that are.
+    return sorted(out.values(), key=lambda row: (-row["loss"], -row["error"]))
 
 
 def order_of_inputs(model: SparseBNNRegressor) -> np.ndarray:

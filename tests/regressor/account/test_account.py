@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from scipy import stats
 import sbnn
 from sbnn import SparseBNNRegressor
 from sbnn.regressor.account.counts import SUFFICIENT, account_of
+from sbnn.regressor.account.formula import formula_of
 from sbnn.regressor.account.left_out import LeftOut
+from sbnn.regressor.data.scaling import Scaling
 
 SIGMA = 0.3
 
@@ -126,6 +129,19 @@ def evaluate(text, X):
         name, value = line.split(" = ", 1)
         known[name] = eval(value, {"__builtins__": {}}, known)
     return known
+
+
+def test_formula_leaves_out_terms_below_its_digits():
+    phi = np.array([2.0, 1e-9, 0.5, 1.0, 3.0, 1e-7])  # 1-1-1-1: w, b of every layer
+    opt = SimpleNamespace(
+        phi=phi, sizes=(1, 1, 1, 1), activation="tanh",
+        layout=SimpleNamespace(alive=[np.array([0])] * 4),
+    )  # fmt: skip
+    scaling = Scaling(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1))
+    four = formula_of(opt, scaling, ["x"], ["y"], digits=4)
+    assert four == "h1_1 = tanh(1e-09 + 2*x)\ny = 3*tanh(1 + 0.5*h1_1)"
+    twelve = formula_of(opt, scaling, ["x"], ["y"], digits=12)
+    assert twelve.endswith("y = 1e-07 + 3*tanh(1 + 0.5*h1_1)")
 
 
 def test_the_formula_of_every_network_is_its_prediction(fitted):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sbnn._core.text import plural
+from sbnn._core.text import listed, plural
 from sbnn.cli import options as opt
 from sbnn.cli.streams import write_output
 from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json, printable
@@ -15,6 +16,7 @@ from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sbnn.regressor.estimator import SparseBNNRegressor
     from sbnn.reports.fit import Record
 
 GOALS = ("accuracy", "minimum", "maximum")
@@ -83,6 +85,8 @@ def next_measurement(
         limits = _ranges(ranges or [], record)
         rows = None if candidates is None else _rows(candidates, record)
         fitted = fit_folder.read_model(model)
+        if rows is not None:
+            rows = _complete(rows, fitted)
         try:
             found = fitted.suggest(count, rows, limits, goal, state)
         except ValueError as error:
@@ -90,7 +94,11 @@ def next_measurement(
             for name, option in OPTIONS.items():
                 text = text.replace(name, option)
             raise UsageError(text) from None
-        _answer(_named(found, record), record, goal, out, force, as_json)
+        idle = [share == 0 for share in fitted.feature_relevance_]
+        unused = [name for name, yes in zip(record.features, idle) if yes]
+        if rows is not None or all(idle):
+            unused = []
+        _answer(_named(found, record), record, goal, out, force, as_json, unused)
 
 
 def _ranges(given: list[str], record: Record) -> dict[str, Any]:
@@ -122,12 +130,20 @@ def _rows(candidates: Path, record: Record) -> pd.DataFrame:
     from sbnn.reports.columns import types_of
     from sbnn.tables import reader as tables
 
-    table = tables.read(
-        candidates, (), record.features, min_rows=1, types=types_of(record.columns), missing="error"
-    )
+    table = tables.read(candidates, (), record.features, min_rows=1, types=types_of(record.columns))
     for line in table.notes:
         note(line)
     return table.frame[record.features]
+
+
+def _complete(rows: pd.DataFrame, fitted: SparseBNNRegressor) -> pd.DataFrame:
+    """The candidates whose cells are all known to the model."""
+    unknown = fitted.unknown_cells(rows)
+    known = [not (missing or unseen) for missing, unseen in unknown.to_numpy()]
+    if not all(known):
+        left_out = plural(known.count(False), "candidate")
+        note(f"{left_out} with missing cells or categories that the fit did not have left out")
+    return rows[known]
 
 
 def _named(found: pd.DataFrame, record: Record) -> pd.DataFrame:
@@ -141,7 +157,13 @@ def _named(found: pd.DataFrame, record: Record) -> pd.DataFrame:
 
 
 def _answer(
-    found: pd.DataFrame, record: Record, goal: str, out: Path | None, force: bool, as_json: bool
+    found: pd.DataFrame,
+    record: Record,
+    goal: str,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    unused: Collection[str],
 ) -> None:
     from sbnn._core.files.atomic import write_text
 
@@ -162,15 +184,19 @@ def _answer(
         )
         return
     if out is None:
-        shown = found.assign(gain=_gains(found["gain"], goal))
-        write_output(shown.to_string(index=False, float_format="{:.4g}".format) + "\n\n")
+        shown = found.assign(gain=_gains(found["gain"], goal)).drop(columns=list(unused))
+        write_output(shown.to_string(index=False, float_format="{:.4g}".format, na_rep="") + "\n\n")
     else:
         echo(f"{plural(len(found), 'row')} suggested: {out}")
     echo(sentence)
+    if unused:
+        names = listed([repr(name) for name in unused])
+        them = "it" if len(unused) == 1 else "them"
+        echo(f"Any value will do for {names}: the model does not use {them}.")
 
 
 def _gains(gains: pd.Series, goal: str) -> list[str]:
-    return [f"{gain:.1%}" if goal == "accuracy" else f"{gain:.3g}" for gain in gains]
+    return [f"{100 * gain:.1f} %" if goal == "accuracy" else f"{gain:.3g}" for gain in gains]
 
 
 def _sentence(found: pd.DataFrame, record: Record, goal: str) -> str:
@@ -180,8 +206,8 @@ def _sentence(found: pd.DataFrame, record: Record, goal: str) -> str:
         less = 1.0 - max(1.0 - total, 0.0) ** 0.5
         return (
             f"Measuring {'this' if len(found) == 1 else 'these'} {rows} would reduce the average "
-            f"variance of the predicted function by about {total:.0%} (its standard deviation by "
-            f"{less:.0%}), if the model is right."
+            f"variance of the predicted function by about {100 * total:.0f} % (its standard "
+            f"deviation by {100 * less:.0f} %), if the model is right."
         )
     best = "lowest" if goal == "minimum" else "highest"
     if total <= 0.0:

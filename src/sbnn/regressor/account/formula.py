@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+<<<<<<< HEAD
 from sbnn.evidence.laplace.models.layout import Array
+=======
+import numpy as np
+
+from sbnn.evidence.laplace.models.layout import Array
+>>>>>>> tables
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.problems.network import layer_slices
 from sbnn.regressor.data.scaling import Scaling
@@ -20,6 +26,7 @@ _ACTIVATIONS = {
     "sin": "sin({})",
     "identity": "({})",
 }
+_BOUNDED = ("tanh", "sigmoid", "sin")
 
 
 def symbols(encoder: ColumnEncoder, features: Sequence[str]) -> list[str]:
@@ -76,6 +83,10 @@ def formula_of(
         if k == 0:  # from standardised to original units
             w = w / scaling.x_scale
             b = b - w @ scaling.x_centre
+        elif opt.activation in _BOUNDED:  # leave out what the digits do not show
+            least = 10.0**-digits * np.maximum(np.abs(w).max(axis=1), np.abs(b))
+            w = np.where(np.abs(w) < least[:, None], 0.0, w)
+            b = np.where(np.abs(b) < least, 0.0, b)
         if last:
             chosen = slice(None, None, outputs_per_target)
             w = w[chosen] * scaling.y_scale[:, None]

@@ -150,7 +150,7 @@ def ends_of(network: Network) -> list[tuple[int, int, int]]:
 
 
 def _drawn_nodes(sizes: Sequence[int], ends: Iterable[tuple[int, int, int]]) -> list[list[int]]:
-    """The nodes shown in each layer: all if few, otherwise those with edges."""
+    """The nodes shown in each layer: those with edges, or one if there is none; all outputs."""
     counts: dict[Node, int] = {}
     for layer, i, j in ends:
         for node in ((layer, i), (layer + 1, j)):
@@ -158,10 +158,10 @@ def _drawn_nodes(sizes: Sequence[int], ends: Iterable[tuple[int, int, int]]) -> 
     out = []
     for layer, size in enumerate(sizes):
         nodes = list(range(size))
-        if size > 12:
+        if layer < len(sizes) - 1:
             nodes = [j for j in nodes if (layer, j) in counts] or nodes[:1]
-            nodes = sorted(sorted(nodes, key=lambda j: -counts.get((layer, j), 0))[:MAX_NODES])
-        out.append(nodes)
+        most = sorted(nodes, key=lambda j: -counts.get((layer, j), 0))[:MAX_NODES]
+        out.append(sorted(most))
     return out
 
 

@@ -134,4 +134,5 @@ def _coverage_panel(ax: Any, fifths: list[dict[str, Any]], tone: str) -> None:
         places, names, fontsize=8, parse_math=False,
         **({"rotation": 30, "ha": "right"} if turned else {}),
     )  # fmt: skip
-    ax.set_xlim(-0.6, max(len(fifths), len(FIFTHS)) - 0.4)
+    middle, half = (len(fifths) - 1) / 2, max(len(fifths), len(FIFTHS)) / 2
+    ax.set_xlim(middle - half - 0.1, middle + half + 0.1)

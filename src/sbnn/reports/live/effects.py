@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ BAND = (0.025, 0.975)
 
 
 def effect_data(fitted: Fit, n_grid: int = 25) -> list[dict[str, Any]]:
-    """Partial dependence on every important input, for the page's script.
+    """Partial dependence on the most relevant inputs that the model uses, for the page's script.
 
     Parameters
     ----------
@@ -35,7 +36,9 @@ def effect_data(fitted: Fit, n_grid: int = 25) -> list[dict[str, Any]]:
         target, mean, low and high (95 % band of the average, without noise) and rows (the
         predictions of single rows).
     """
-    order = order_of_inputs(fitted.model)[:N_INPUTS]
+    order = order_of_inputs(fitted.model)
+    used = order[fitted.model.feature_relevance_[order] > 0]
+    order = (used if len(used) else order)[:N_INPUTS]
     whole = fitted.x.dropna()
     base = whole if len(whole) >= N_BASE else fitted.x
     base = base.iloc[np.random.default_rng(0).permutation(len(base))[:N_BASE]]
@@ -79,11 +82,24 @@ def grid(fitted: Fit, name: str, n: int) -> tuple[list[float], list[Any]]:
     low, high = np.nanquantile(found, [0.01, 0.99]) if column.kind != "empty" else (0.0, 0.0)
     if column.kind == "boolean":
         return [0.0, 1.0], [0.0, 1.0]
-    # Several seasons may lie between the ends of dates.
-    places = np.linspace(low, high, 2 * n if column.kind == "date" else n).tolist()
     if column.kind == "date":
+        places = _dates(low, high, 2 * n, column.parts)  # several seasons may lie between the ends
         return places, list(pd.Timestamp(0) + pd.to_timedelta(places, unit="D"))
+    places = np.linspace(low, high, n).tolist()
     return places, places
+
+
+def _dates(low: float, high: float, n: int, parts: Sequence[str]) -> list[float]:
+    """About n days from low to high, all on one weekday and hour if they are too few to show these.
+
+    Otherwise, the effect of the weekday would look like a random wiggle.
+    """
+    step = max((high - low) / (n - 1), 1e-9)
+    for part, period in (("week", 7.0), ("day", 1.0)):
+        if part in parts and 2 * step > period:
+            step = period * max(round(step / period), 1)
+            break
+    return np.arange(low, high + 0.5 * step, step).tolist()
 
 
 def with_values(base: pd.DataFrame, name: str, values: list[Any]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sbnn._core.text import number
+from sbnn._core.text import number, rounded
 from sbnn._core.web_pages import visible
 from sbnn.reports.account import order_of_inputs
 from sbnn.reports.fit import Fit
@@ -74,14 +74,15 @@ def worst_rows(fitted: Fit, n: int = N_WORST) -> dict[str, Any]:
     rows = []
     for row, k in zip(*np.unravel_index(order, stds.shape)):
         cells = fitted.x.iloc[held.rows[row]]
+        error = float(held.std[row, k]) / 10  # two digits of the standard deviation
+        shown = lambda values, at=(row, k), error=error: rounded(float(values[at]), error)
         rows.append(
             {
                 "line": int(fitted.data.index[held.rows[row]]),
                 "target": fitted.targets[k],
-                "observed": number(float(held.y[row, k])),
-                "predicted": number(float(held.mean[row, k])),
-                "interval": f"{number(float(held.lower[row, k]))} to "
-                f"{number(float(held.upper[row, k]))}",
+                "observed": shown(held.y),
+                "predicted": shown(held.mean),
+                "interval": f"{shown(held.lower)} to {shown(held.upper)}",
                 "stds": f"{stds[row, k]:+.1f}".replace("-", "−"),
                 "outside": not held.inside[row, k],
                 "cells": [_cell(cells.iloc[j]) for j in top],

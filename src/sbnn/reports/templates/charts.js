@@ -39,6 +39,7 @@ const charts = (function () {
     const raw = (max - min) / Math.max(n, 1), power = 10 ** Math.floor(Math.log10(raw));
     const step = power * [1, 2, 5, 10].find((m) => m * power >= raw), out = [];
     for (let v = Math.ceil(min / step) * step; v <= max + 1e-9 * step; v += step) out.push(Math.abs(v) < 1e-9 * step ? 0 : v);
+    if (out.length < 2 && n < 9) return ticks(min, max, n + 1);
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     const large = Math.max(Math.abs(min), Math.abs(max)) >= 1e6 || decimals > 5;
     return out.map((v) => [v, minus(large ? number(v, 3) : v.toFixed(decimals))]);

@@ -101,10 +101,11 @@
 
   function draw() {
     const t = Number(target.value), found = data.effects.map((e) => e.targets[t]);
-    const extent = found.map((e) => charts.range([...e.low, ...e.high, ...(single.checked ? e.rows.flat() : [])], 0.04));
-    const widths = extent.map((r) => r.max - r.min).sort((a, b) => a - b), usual = widths[Math.floor(widths.length / 2)];
-    // A band that is far wider than most would flatten all others: it gets its own scale.
-    const alone = extent.map((r) => own.checked || r.max - r.min > 3 * usual), shared = extent.filter((_, k) => !alone[k]);
+    const rows = (e) => (single.checked ? e.rows.flat() : []);
+    const extent = found.map((e) => charts.range([...e.low, ...e.high, ...rows(e)], 0.04));
+    const all = charts.range(found.flatMap((e) => [...e.mean, ...rows(e)]));
+    // One scale, so that effects can be compared; a band far wider than all of them would flatten the curves, and gets its own.
+    const alone = extent.map((r) => own.checked || r.max - r.min > 2 * (all.max - all.min)), shared = extent.filter((_, k) => !alone[k]);
     const common = shared.length ? { min: Math.min(...shared.map((r) => r.min)), max: Math.max(...shared.map((r) => r.max)) } : null;
     data.effects.forEach((effect, k) => {
       const input = data.inputs[effect.input], e = found[k], xs = effect.places;

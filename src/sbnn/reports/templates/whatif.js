@@ -73,7 +73,12 @@ const whatif = (function () {
   }
 
   const along = byId("along"), target = byId("along-target");
-  const grid = (input, n) => (input.kind === "category" ? input.levels.map((_, k) => k) : input.high > input.low ? Array.from({ length: n }, (_, k) => input.low + k * (input.high - input.low) / (n - 1)) : [input.low]);
+  // All dates of a long curve are on one weekday: others would add a wiggle that it cannot resolve.
+  function datesOf(input, n) {
+    const step = Math.max(7, 7 * Math.round((input.high - input.low) / (n - 1) / 7));
+    return Array.from({ length: 1 + Math.floor((input.high - input.low) / step) }, (_, k) => input.low + k * step);
+  }
+  const grid = (input, n) => (input.periods && input.periods.includes(7) && input.high - input.low > 3.5 * (n - 1) ? datesOf(input, n) : input.kind === "category" ? input.levels.map((_, k) => k) : input.high > input.low ? Array.from({ length: n }, (_, k) => input.low + k * (input.high - input.low) / (n - 1)) : [input.low]);
   let curve = null;
   function draw() {
     const k = Number(along.value), t = Number(target.value), input = inputs[k];
