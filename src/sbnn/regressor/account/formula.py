@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-<<<<<<< HEAD
-from sbnn.evidence.laplace.models.layout import Array
-=======
 import numpy as np
 
 from sbnn.evidence.laplace.models.layout import Array
->>>>>>> tables
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.problems.network import layer_slices
 from sbnn.regressor.data.scaling import Scaling
