@@ -101,7 +101,7 @@ class FollowModes:
 
     def start(self, n_parameters: int) -> Tuning:
         """Tuning of the first moves."""
-        return Tuning("trajectories", Steps.start(n_parameters).step_size, MAX_TRAJECTORIES)
+        return first_trajectories(n_parameters)
 
     def follow(
         self,
@@ -115,18 +115,7 @@ class FollowModes:
         """Resample, fold and move."""
         chosen = systematic_resample(rng, weights)
         phi = self._fold(prior, relabel(rng, before.phi[chosen], prior, self.problem.symmetry))
-        path = self._path(prior, phi)
-        z = solve_triangular(path.factor, (phi - path.centre).T, lower=True).T
-        log_likelihood, excess = evaluate(path, z)
-        now, steps = move(
-            path, key, 1.0, Moved(z, log_likelihood, excess), Steps(tuning.scale), tuning.max_moves
-        )
-        info = MoveInfo(
-            steps.acceptance, steps.step_size, steps.n_moves, steps.n_evaluations, 0,
-            steps.correlation, steps.correlation <= DECORRELATED,
-        )  # fmt: skip
-        particles = Particles(np.asarray(path.phi(now.z)), now.log_likelihood, chosen)
-        return particles, info, tuning._replace(scale=steps.step_size)
+        return along(self._path(prior, phi), key, phi, chosen, tuning)
 
     def _fold(self, prior: JointPrior, phi: np.ndarray) -> np.ndarray:
         """The images of φ on the side of zero on which the population is."""
@@ -147,3 +136,25 @@ class FollowModes:
         # As for a run around modes, with which it then shares the compiled program.
         target = restricted(self.problem.smooth_target(), prior, np.zeros(d), np.arange(d))
         return Path.between(reference, target, walls)
+
+
+def first_trajectories(n_parameters: int) -> Tuning:
+    """Tuning of the first moves along trajectories."""
+    return Tuning("trajectories", Steps.start(n_parameters).step_size, MAX_TRAJECTORIES)
+
+
+def along(
+    path: Path, key: Any, phi: np.ndarray, chosen: np.ndarray, tuning: Tuning
+) -> tuple[Particles, MoveInfo, Tuning]:
+    """Resampled particles after moves along trajectories under the posterior of a path."""
+    z = solve_triangular(path.factor, (phi - path.centre).T, lower=True).T
+    log_likelihood, excess = evaluate(path, z)
+    now, steps = move(
+        path, key, 1.0, Moved(z, log_likelihood, excess), Steps(tuning.scale), tuning.max_moves
+    )
+    info = MoveInfo(
+        steps.acceptance, steps.step_size, steps.n_moves, steps.n_evaluations, 0,
+        steps.correlation, steps.correlation <= DECORRELATED,
+    )  # fmt: skip
+    particles = Particles(np.asarray(path.phi(now.z)), now.log_likelihood, chosen)
+    return particles, info, tuning._replace(scale=steps.step_size)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sbnn._core.keys import derive_key
 from sbnn.evidence.exact.ascent import ascend
+from sbnn.evidence.exact.following import along, first_trajectories
 from sbnn.evidence.exact.restoring import restored
 from sbnn.evidence.exact.warm import Local, around_optimum
 from sbnn.evidence.laplace.mixture import compacted, precision_of, restricted
@@ -18,13 +18,10 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, relax
 from sbnn.priors import JointPrior, Normal
 from sbnn.problems.network import Network
-from sbnn.sampling.moves import DECORRELATED
 from sbnn.sampling.state import MoveInfo, Particles, Tuning
 from sbnn.sampling.tempering import systematic_resample
 from sbnn.sampling.warm_start import Reference, WarmStartResult
-from sbnn.sampling.warm_start.moving import Moved, move
-from sbnn.sampling.warm_start.moving import Tuning as Steps
-from sbnn.sampling.warm_start.path import Path, evaluate
+from sbnn.sampling.warm_start.path import Path
 from sbnn.sampling.warm_start.sampler import WarmStage
 
 MAX_TRAJECTORIES = 20  # per change of α
@@ -220,7 +217,7 @@ class FollowLocal:
 
     def start(self, n_parameters: int) -> Tuning:
         """Tuning of the first moves."""
-        return Tuning("trajectories", Steps.start(n_parameters).step_size, MAX_TRAJECTORIES)
+        return first_trajectories(n_parameters)
 
     def follow(
         self,
@@ -236,17 +233,7 @@ class FollowLocal:
         phi = before.phi[chosen]
         reference = Reference.of(phi.mean(axis=0)[None], _covariance(before.phi, weights)[None])
         path = Path.between(reference, replace(self.local.target, prior=prior), self.local.walls)
-        z = solve_triangular(path.factor, (phi - path.centre).T, lower=True).T
-        log_likelihood, excess = evaluate(path, z)
-        now, steps = move(
-            path, key, 1.0, Moved(z, log_likelihood, excess), Steps(tuning.scale), tuning.max_moves
-        )
-        info = MoveInfo(
-            steps.acceptance, steps.step_size, steps.n_moves, steps.n_evaluations, 0,
-            steps.correlation, steps.correlation <= DECORRELATED,
-        )  # fmt: skip
-        particles = Particles(np.asarray(path.phi(now.z)), now.log_likelihood, chosen)
-        return particles, info, tuning._replace(scale=steps.step_size)
+        return along(path, key, phi, chosen, tuning)
 
 
 def _covariance(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
