@@ -16,6 +16,7 @@ import pandas as pd
 from exact_tables import exact, exact_draws
 from next import section as next_rows
 from noise_tables import noise, noise_uci
+from sparsity_tables import sparsity
 from table_text import cell, markdown, mean_and_error, percent
 
 ROOT = Path(__file__).parent.parent
@@ -306,6 +307,7 @@ def purpose(name: str) -> str:
 SECTIONS: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
     "uci": ("Comparison with other methods", uci),
     "noise_uci": ("Noise models on real data", noise_uci),
+    "sparsity": ("Sparsity, few rows, extrapolation", sparsity),
     "noise": ("Noise models on simulated data", noise),
     "verified": ("Verification", verified),
     "exact": ("Exact evidences on real data", exact),
