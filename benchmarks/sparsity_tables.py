@@ -33,20 +33,19 @@ def _friedman(runs: pd.DataFrame) -> str:
 
 
 def _noise(runs: pd.DataFrame) -> str:
-    constant = int((runs["kept"] == 0).sum())
+    constant, gain = int((runs["kept"] == 0).sum()), f"{runs['gain'].mean():+.3f}"
     return (
         f"Pure noise, 40 rows and five inputs: the prediction is a constant in {constant} of "
-        f"{len(runs)} repeats. The log density of a new row is {runs['gain'].mean():+.3f} nat above "
-        "that of a normal distribution with the mean and standard deviation of the rows.".replace(
-            "-", "−"
-        )
+        f"{len(runs)} repeats. The log density of a new row is {gain.replace('-', '−')} nat above "
+        "that of a normal distribution with the mean and standard deviation of the rows."
     )
 
 
 def _linear(runs: pd.DataFrame) -> str:
     rows = [
         {
-            "rows": int(n), "data": case, "largest error / spread": mean_and_error(mine["error"], 4),
+            "rows": int(n), "data": case,
+            "largest error / spread": mean_and_error(mine["error"], 4),
             "weights kept per network": f"{mine['kept'].mean():.1f}",
             "converged": percent(mine["converged"].astype(float)),
             "CPU seconds": f"{mine['cpu'].mean():.1f}", "seeds": len(mine),
@@ -80,8 +79,8 @@ def _far(runs: pd.DataFrame) -> str:
         for case, mine in runs.groupby("case", sort=False)
     ]  # fmt: skip
     return (
-        "Beyond the data: functions seen on [−1, 1] (40 rows, noise 0.1), predicted at 1.5, 2, 3 and "
-        "10 times that range on both sides:\n\n" + markdown(pd.DataFrame(rows))
+        "Beyond the data: functions seen on [−1, 1] (40 rows, noise 0.1), predicted at 1.5, 2, 3 "
+        "and 10 times that range on both sides:\n\n" + markdown(pd.DataFrame(rows))
     )
 
 
