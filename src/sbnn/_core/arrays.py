@@ -44,7 +44,8 @@ def unmasked(values: Any) -> Any:
         return values
     kind = values.dtype.kind
     if kind in "mM":
-        return values.filled(values.dtype.type("NaT"))
+        missing = np.array("NaT", values.dtype)
+        return np.where(np.ma.getmaskarray(values), missing, np.ma.getdata(values))
     if kind not in "fcO":  # integers and text have no NaN
         values = np.ma.MaskedArray(values, dtype=float if kind in "biu" else object)
     return values.filled(np.nan)
