@@ -19,7 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = ("cli", "report", "distributed", "onnx", "parquet")  # all but those for developers
-TOOLS = ("jupytext", "pytest", "pytest-cov", "pytest-xdist")  # needed by the tests, newest version
+# Needed by the tests, in the newest version that suits the bounds.
+TOOLS = ("import-linter", "jupytext", "onnxruntime", "pytest", "pytest-cov", "pytest-xdist")
 
 
 def main() -> None:

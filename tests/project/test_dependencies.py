@@ -87,3 +87,9 @@ def test_type_checks_before_a_commit_use_the_bounds_of_the_project():
     known = bounds([*PROJECT["dependencies"], *EXTRAS["cli"], *EXTRAS["dev"]])
     for name, specifier in bounds(re.findall(r'"(.*?)"', line)).items():
         assert specifier == known[name]
+
+
+def test_oldest_environment_has_everything_the_default_tests_import():
+    tools = {canonicalize_name(name) for name in tool("oldest").TOOLS}
+    only_for_checks = {"build", "mypy", "pre-commit", "ruff", "twine"}
+    assert tools == bounds(EXTRAS["dev"]).keys() - only_for_checks

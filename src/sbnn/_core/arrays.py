@@ -42,8 +42,13 @@ def unmasked(values: Any) -> Any:
     """
     if not isinstance(values, np.ma.MaskedArray) or not np.ma.getmaskarray(values).any():
         return values
-    whole = values.dtype.kind in "biu"
-    return np.ma.filled(values.astype(float) if whole else values, np.nan)
+    kind = values.dtype.kind
+    if kind in "mM":
+        missing = np.array("NaT", values.dtype)
+        return np.where(np.ma.getmaskarray(values), missing, np.ma.getdata(values))
+    if kind not in "fcO":  # integers and text have no NaN
+        values = np.ma.MaskedArray(values, dtype=float if kind in "biu" else object)
+    return values.filled(np.nan)
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
