@@ -352,7 +352,7 @@ def resolve_priors(
         if candidates:
             out.append(priors[name if name in candidates else max(candidates, key=len)])
         elif default is None:
-            raise ValueError(f"Parameter {name!r} has no prior; give one in `priors`.")
+            raise ValueError(f"{name!r} has no prior; give one in `priors`, or name it in `ard`.")
         else:
             out.append(default)
     return out

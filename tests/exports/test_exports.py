@@ -191,3 +191,24 @@ def test_onnx_names_its_extra(typed, tmp_path, monkeypatch):
     monkeypatch.setattr("sbnn._core.extras.is_installed", lambda name: name != "onnx")
     with pytest.raises(MissingExtraError, match=r'pip install "sbnn\[onnx\]"'):
         typed[0].export(tmp_path / "model.onnx")
+
+
+def test_empty_cells_that_are_a_category_are_predicted(tmp_path):
+    """Most remarks are empty: the model learns from that, and exports predict the same."""
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(3)
+    remark = np.where(rng.random(80) < 0.3, "x", None)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "remark": remark})
+    y = frame["a"] + 2.0 * frame["remark"].notna() + 0.1 * rng.normal(size=80)
+    model = quick("constant", (3,)).fit(frame, y)
+    assert model.encoder_.columns[1].has_blanks
+    expected = predicted(model, frame)
+    assert expected[0][frame["remark"].notna()].mean() - expected[0].mean() > 0.5
+    model.export(tmp_path / "model.py")
+    assert_same(of_python(tmp_path / "model.py", frame), expected)
+    model.export(tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
+    texts = frame["remark"].fillna("").to_numpy(dtype=object)[:, None]
+    cells = {"a": frame[["a"]].to_numpy(), "remark": texts, "level": np.array(0.95)}
+    assert_same(session.run(["mean", "std", "lower", "upper"], cells), expected)

@@ -150,3 +150,11 @@ def test_black_boxes_receive_pandas_as_it_is():
     problem = problem_of(model, x=pd.DataFrame({"t": X}), noise_std=1.0)
     assert problem.black_box
     assert np.isfinite(problem.log_likelihood(np.array([1.0, 1.0])))
+
+
+def test_models_with_other_arguments_are_rejected_with_a_remedy():
+    with pytest.raises(TypeError, match=r"arguments are \(theta, x\); give the inputs as `x`"):
+        problem_of(line)
+    with pytest.raises(TypeError, match=r"model\(theta, x\), but .* leave out `x`"):
+        problem_of(lambda theta: theta[0] + X, x=X)
+    assert problem_of(lambda *arguments: line(*arguments), x=X).n_parameters == 3

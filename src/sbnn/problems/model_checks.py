@@ -60,6 +60,7 @@ def around_model(
     """
     if not callable(model):
         raise TypeError(f"`model` must be a function; got {model!r}.")
+    _check_arguments(model, x is not None)
     users, model = model, model if x is None else ModelAt(model, as_inputs(x, traced=True))
     names, given, y = list(names), dict(priors or {}), check_observations(y)
     shape: tuple[int, ...] | None
@@ -97,6 +98,23 @@ def around_model(
         outputs, None, n_model, likelihood, columns, known, users, x is not None
     )
     return ModelParts(function, data, names, given, shape is not None, regression)
+
+
+def _check_arguments(model: Callable[..., Any], with_inputs: bool) -> None:
+    """Raise TypeError if the function cannot be called with θ, and with x if it is given."""
+    try:
+        signature = inspect.signature(model)
+    except (TypeError, ValueError):  # a function without a signature, such as some of NumPy's
+        return
+    try:
+        signature.bind(*[None] * (1 + with_inputs))
+    except TypeError:
+        call = "model(theta, x)" if with_inputs else "model(theta)"
+        remedy = "leave out `x`" if with_inputs else "give the inputs as `x`"
+        raise TypeError(
+            f"The model is called as {call}, but its arguments are {signature}; {remedy}, or "
+            "change the function."
+        ) from None
 
 
 def as_inputs(x: Any, traced: bool = False) -> Any:
