@@ -17,6 +17,7 @@ from sbnn._core.text import (
     rounded,
     with_error,
 )
+from sbnn.regressor.exact_posterior import ExactPosterior
 from sbnn.regressor.noise import WORDS, NoiseChosen
 from sbnn.reports.account import about_formula, about_inputs, about_weights
 from sbnn.reports.cautions import noise_text
@@ -200,6 +201,9 @@ def _verified(fitted: Fit) -> Sentence:
             f"The {value} is that of the output layer, given hidden layers trained on the same "
             "rows: do not compare it with that of other methods.",
         )
+    posterior = getattr(fitted.model, "posterior_", None)
+    if isinstance(posterior, ExactPosterior):
+        return _of_draws(posterior, value)
     if run is None and fitted.record.verification:
         return _by_sampling(fitted.record.verification, value)
     if run is None:
@@ -220,6 +224,22 @@ def _verified(fitted: Fit) -> Sentence:
                         f"estimate that led there was off by {gap} nat.")  # fmt: skip
     return Sentence("bad", f"Not verified: the exact and the estimated log evidence differ by "
                     f"{gap} nat; the precisions α and the pruning may be wrong.")  # fmt: skip
+
+
+def _of_draws(posterior: ExactPosterior, value: str) -> Sentence:
+    """Whether the sampler converged at every optimum, and how far Laplace was off."""
+    laplace, errors, good = posterior.checks.T
+    gaps = laplace - [opt.log_evidence for opt in posterior.mixture.optima]
+    worst = int(np.argmax(np.abs(gaps)))
+    text = f"the {value} at the best optimum was computed by sampling"
+    n, gap = len(gaps), rounded(gaps[worst], errors[worst])
+    text += f"; Laplace's estimate was off by {gap} nat" + (
+        "." if n == 1 else f" at most, at {n} optima."
+    )
+    if good.all():
+        return Sentence("good", f"Verified: {text}")
+    bad = int((good == 0).sum())
+    return Sentence("bad", f"Not verified (the sampler did not converge at {bad} of {n}): {text}")
 
 
 def _by_sampling(rows: list[dict[str, Any]], value: str) -> Sentence:
