@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sbnn.regressor.exact_posterior import ExactPosterior
+from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.reports.verdict import _verified
 
 

@@ -17,8 +17,8 @@ from sbnn._core.text import (
     rounded,
     with_error,
 )
-from sbnn.regressor.exact_posterior import ExactPosterior
 from sbnn.regressor.noise import WORDS, NoiseChosen
+from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.reports.account import about_formula, about_inputs, about_weights
 from sbnn.reports.cautions import noise_text
 from sbnn.reports.columns import about_missing
