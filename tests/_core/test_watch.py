@@ -30,7 +30,7 @@ def test_preparations_do_not_count_for_the_time_left(monkeypatch):
         watch.begin("training", 1, before=0.0, share=1.0)
         now[0] += 50.0
         watch.done(-5.0)
-    assert str(seen[-1]) == "filling missing cells, training: 1 of 1 starts"
+    assert str(seen[-1]) == "filling missing cells, training: 1 of 1 start"
     watch.begin("training", 4, before=0.0, share=1.0)
     now[0] += 10.0
     watch.done(-5.0)
