@@ -13,6 +13,7 @@ from sbnn._core import messages as m
 from sbnn.methods.last_layer import messages as last_layer
 from sbnn.regressor.account.cautions import DataWarning, TableCaution
 from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
+from sbnn.regressor.posteriors.exact_posterior import DrawsNotMixed
 from sbnn.regressor.posteriors.laplace_posterior import InputsChosen
 
 SLOW = m.SamplingSlow(1, 0.8)
@@ -44,6 +45,7 @@ EXAMPLES = [
     InputsChosen(10, 128),
     InputsChosen(10, 2000),
     TableCaution("There are only 5 rows."),
+    DrawsNotMixed(1, 3),
 ]
 
 

@@ -156,8 +156,9 @@ def test_function_band_is_the_predictive_distribution_without_noise(several):
     mean, std = several.model.predict(several.x, return_std=True)
     np.testing.assert_allclose(function.mean(), mean)
     # the rest is the noise, a mean over the optima that predict
-    optima = several.model.posterior_.mixture.optima
-    noise = np.array([np.exp(2 * o.noise[:, 0]) for o in optima]) * several.y.var(axis=0)
+    mixture = several.model.posterior_.mixture
+    scale = mixture.inflation**2 * several.y.var(axis=0)
+    noise = np.array([np.exp(2 * o.noise[:, 0]) for o in mixture.optima]) * scale
     assert (std**2 - function.std() ** 2 >= noise.min(axis=0) * (1 - 1e-9)).all()
     assert (std**2 - function.std() ** 2 <= noise.max(axis=0) * (1 + 1e-9)).all()
 
@@ -375,6 +376,7 @@ def test_sampled_fits_have_a_complete_report(several, method):
     draws = DrawsPosterior(
         network, phi, theta, Gaussian(), np.full(2, 0.09), 5 - 5 * learned, learned
     )
+    draws = draws.with_reach(rng.normal(size=(network.sizes[0], 50)))
     sampled = replace(state, posterior=draws, method_used=method)
     model = several.model.from_state(several.model.get_params(), sampled)
     held = validation.leave_one_out(model, several.x, several.y)
