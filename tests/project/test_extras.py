@@ -70,7 +70,11 @@ def test_command_line_names_its_extra(program, module):
 
 
 MISSING = {
-    "matplotlib": ("from sbnn.reports import plots; plots.plot_data([0], [1])", "A plot", "report"),
+    "matplotlib": (
+        "from sbnn.reports.drawing import plots; plots.plot_data([0], [1])",
+        "A plot",
+        "report",
+    ),
     "jinja2": ("from sbnn.reports import page; page.render(None)", "A report", "report"),
     "arviz_stats": (
         "from sbnn.reports import validation; validation.leave_one_out(None, None, None)",
