@@ -14,10 +14,10 @@ from sbnn.evidence.laplace import fit as sl
 from sbnn.evidence.laplace import mixture as lm
 from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace import pruning as lp
+from sbnn.evidence.laplace.models import layout as gn
+from sbnn.evidence.laplace.models import precision as lq
 from sbnn.evidence.laplace.models.known_priors import KnownPriors
 from sbnn.evidence.laplace.models.network import NetworkModel
-from sbnn.evidence.laplace.models.network import layout as gn
-from sbnn.evidence.laplace.models.network import precision as lq
 from sbnn.priors import Hyperprior, Normal
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.problems.network import Network

@@ -35,9 +35,12 @@ class DrawsNotMixed(Message, code="draws_not_mixed"):
     n_optima: int
 
     def __str__(self) -> str:
+        return f"{self.for_command_line()} Increase `n_particles`."
+
+    def for_command_line(self) -> str:
         return (
             f"The draws of {self.n_bad} of {self.n_optima} optima have not converged; their exact "
-            "evidence may be off by more than its error. Increase `n_particles`."
+            "evidence may be off by more than its error."
         )
 
 
