@@ -36,8 +36,8 @@ def _noise(runs: pd.DataFrame) -> str:
     constant, gain = int((runs["kept"] == 0).sum()), f"{runs['gain'].mean():+.3f}"
     return (
         f"Pure noise, 40 rows and five inputs: the prediction is a constant in {constant} of "
-        f"{len(runs)} repeats. The log density of a new row is {gain.replace('-', '−')} nat above "
-        "that of a normal distribution with the mean and standard deviation of the rows."
+        f"{len(runs)} repeats. The log density of a new row minus that of a normal distribution with "
+        f"the mean and standard deviation of the rows is {gain.replace('-', '−')} nat."
     )
 
 
@@ -60,7 +60,7 @@ def _few(runs: pd.DataFrame) -> str:
         {
             "rows": int(n), "function": case, "coverage": percent(mine["coverage"]),
             "log density": mean_and_error(mine["log_density"], 2),
-            "lowest": f"{mine['log_density'].min():.1f}".replace("-", "−"), "seeds": len(mine),
+            "lowest": f"{mine['log_density'].min():.2f}".replace("-", "−"), "seeds": len(mine),
         }
         for (n, case), mine in runs.groupby(["rows", "case"], sort=False)
     ]  # fmt: skip
