@@ -36,8 +36,8 @@ def _noise(runs: pd.DataFrame) -> str:
     constant, gain = int((runs["kept"] == 0).sum()), f"{runs['gain'].mean():+.3f}"
     return (
         f"Pure noise, 40 rows and five inputs: the prediction is a constant in {constant} of "
-        f"{len(runs)} repeats. The log density of a new row minus that of a normal distribution with "
-        f"the mean and standard deviation of the rows is {gain.replace('-', '−')} nat."
+        f"{len(runs)} repeats. The log density of a new row minus that of a normal distribution "
+        f"with the mean and standard deviation of the rows is {gain.replace('-', '−')} nat."
     )
 
 
