@@ -15,6 +15,7 @@ from sbnn.evidence.exact.refined import ExactOptimum, exact_optimum
 from sbnn.evidence.laplace.mixture import SparseMixture, for_new_rows, mixture_weights
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.reach import some_rows
 from sbnn.likelihoods import Likelihood
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior, outputs_of
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
@@ -24,7 +25,6 @@ from sbnn.sampling.warm_start.sampler import WarmStage
 
 # Components of predictions: draws of all optima together, and the fewest of each.
 N_COMPONENTS, FEWEST = 1024, 64
-N_ROWS = 500  # over which the shares of optima are averaged
 
 
 @float64
@@ -106,7 +106,7 @@ def posterior_of(
     draws = tuple(e.draws[np.sort(rng.permutation(len(e.draws))[:n])] for e in exact)
     sampled = for_new_rows(replace(mixture, optima=optima, weights=weights), task.rows.weights)
     x_t = task.scaling.training(task.rows.x, task.rows.y)[0]
-    some = np.random.default_rng(0).permutation(x_t.shape[1])[:N_ROWS]
+    some = some_rows(x_t.shape[1])
     rows = None if task.rows.weights is None else task.rows.weights[some]
     return ExactPosterior.of_draws(
         sampled, draws, np.array(checks, dtype=float), x_t[:, some], rows
