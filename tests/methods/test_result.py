@@ -534,10 +534,14 @@ def test_file_of_an_older_format_is_explained(saved):
         sbnn.load(saved)
 
 
-def test_damaged_file_is_reported_without_other_messages(saved, capfd):
-    content = saved.read_bytes()
-    saved.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="not a readable"):
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("damage", ["shortened", "changed"])
+def test_damaged_file_is_reported_without_other_messages(saved, capfd, damage, checksum):
+    content = saved.read_bytes() if checksum else unsealed(saved.read_bytes())
+    # Byte 24 is in HDF5's superblock: h5netcdf fails halfway through opening the file.
+    changed = content[:24] + bytes([content[24] ^ 8]) + content[25:]
+    saved.write_bytes(content[: len(content) // 2] if damage == "shortened" else changed)
+    with pytest.raises(ValueError, match=r"not a readable|checksum"):
         sbnn.load(saved)
     gc.collect()
     assert capfd.readouterr().err == ""

@@ -352,8 +352,10 @@ def test_all_rows_of_the_wrong_length_are_counted(tmp_path):
         "line 8: 1 cell, but the header has 2. And 5 more rows, such as line 9, line 10, line 11."
     )
     path = write(tmp_path, "a,y\n" + "r1,1,2\n" * 6)
-    with pytest.raises(TableError, match=r"3 cells, .* 2, in every row\. Does every column have a"):
+    with pytest.raises(TableError) as caught:
         read(path, ["y"])
+    text = ": 3 cells, but the header has 2, in every row. Does every column have a name? And 5"
+    assert text in str(caught.value)
 
 
 @pytest.mark.parametrize("start", [0, 1])
