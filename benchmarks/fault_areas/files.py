@@ -68,11 +68,12 @@ def flips(quick: bool, folder: Path) -> Outcome:
             changed = bytearray(content)
             changed[place] ^= 1 << bit
             path.write_bytes(changed)
-            faults.append(_flip_fault(path, x, right, f"{path.name}, byte {place}, bit {bit}"))
+            faults.append(flip_fault(path, x, right, f"{path.name}, byte {place}, bit {bit}"))
     return Outcome.of(faults)
 
 
-def _flip_fault(path: Path, x: np.ndarray, right: Any, where: str) -> str:
+def flip_fault(path: Path, x: np.ndarray, right: Any, where: str) -> str:
+    """What went wrong in loading a changed file; "" if it is an error or has no effect."""
     try:
         found = sbnn.load(path).predict(x)
     except ValueError:

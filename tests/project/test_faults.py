@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 
 import faults
+import numpy as np
 import pytest
 from fault_areas import common, files, likelihoods
 
+import sbnn
 from sbnn._core.files import netcdf
 
 # Tested in full: tests/_core/test_memory.py and tests/_core/test_forks.py.
@@ -24,17 +25,35 @@ def test_all_faults_of_an_area_are_handled_well(area: str) -> None:
     assert handled == tried
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of h5netcdf
 def test_changed_bits_are_not_detected_without_checksums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Negative control: the area finds silent damage."""
+    data = common.table()
+    x, y = data[["a", "b"]].to_numpy(), data["y"].to_numpy()
+    problem = sbnn.network_problem(x, y, (1,), noise_std=0.1)
+    result = sbnn.laplace(problem, key=0, n_particles=50)
+    path = tmp_path / "result.nc"
+    result.save(path)
+    content, right = path.read_bytes(), result.predict(x)
+    # Only in the draws: damage in HDF5's own tables makes old versions of its library crash.
+    first = content.index(np.ascontiguousarray(result.phi).tobytes())
+    flipped = [
+        content[:place] + bytes([content[place] ^ 8]) + content[place + 1 :]
+        for place in range(first, first + 20)
+    ]
+
+    def faults_found() -> list[str]:
+        found = []
+        for changed in flipped:
+            path.write_bytes(changed)
+            found.append(files.flip_fault(path, x, right, "place"))
+        return [fault for fault in found if fault]
+
+    assert faults_found() == []
     length = len(netcdf.sealed(b""))
     monkeypatch.setattr(netcdf, "unsealed", lambda data: data[:-length])
-    tried, handled, rest = files.flips(True, tmp_path)
-    assert handled < tried
-    assert any("other predictions" in line for line in rest)
-    gc.collect()
+    assert faults_found().count("place: other predictions") > 10
 
 
 @pytest.mark.parametrize(
