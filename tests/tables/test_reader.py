@@ -237,7 +237,7 @@ STRAY = {
     "date": (["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04", "soon"], "'soon' is not a d"),
     "impossible date": (["2020-01-01"] * 5 + ["2020-02-30"], "'2020-02-30' is not a date"),
     "far date": (["2020-01-01"] * 5 + ["9999-12-31"], "'9999-12-31' is outside the years 1678 to"),
-    "early date": (["01.01.1490", "02.01.1820"] * 3, "'01.01.1490' is (outside|not a date)"),
+    "early date": (["01.01.1490", "02.01.1820"] * 3, "'01.01.1490' is outside the years"),
     "time": (["14:30", "15:00", "16:00", "9:15", "noon"], "'noon' is not a time of day"),
     "ambiguous": (["1,5", "2", "3,25"], r"'1,5' has a comma"),
 }

@@ -50,7 +50,7 @@ def find_format(cells: Sequence[str]) -> tuple[str, bool]:
     """
     some, counts = np.unique(np.asarray(cells, dtype=object), return_counts=True)
     step = -(-len(some) // N_TRIED) or 1
-    some, counts = some[::step].tolist(), counts[::step]
+    some, counts = [_with_possible_year(cell) for cell in some[::step]], counts[::step]
     share = lambda good: float(np.average(good, weights=counts)) if some else 0.0
     if share([LIKE_DATE.fullmatch(c) is not None for c in some]) < ENOUGH:
         return "", False
@@ -65,6 +65,14 @@ def find_format(cells: Sequence[str]) -> tuple[str, bool]:
         return "", False
     other = best.replace(DAY_FIRST, MONTH_FIRST)
     return best, best != other and found[other] == found[best]
+
+
+def _with_possible_year(cell: str) -> str:
+    """A cell with a year that every version of pandas reads, for a year that is out of range."""
+    year = re.search(r"\d{4}", cell)
+    if year is None or FIRST_YEAR <= int(year[0]) <= LAST_YEAR:
+        return cell
+    return f"{cell[: year.start()]}2000{cell[year.end() :]}"  # a leap year has all days
 
 
 def parse(cells: Sequence[str], form: str) -> np.ndarray:

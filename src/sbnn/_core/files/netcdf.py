@@ -66,7 +66,8 @@ def write_tree(tree: xr.DataTree, path: str | os.PathLike, overwrite: bool) -> N
 def _without_cluster() -> contextlib.AbstractContextManager[Any]:
     """Let xarray write in this process; with a Dask client it would ask the cluster for a lock."""
     dask = sys.modules.get("dask")
-    return contextlib.nullcontext() if dask is None else dask.config.set(scheduler="synchronous")
+    # A function: by the name "synchronous", Dask warns that a client is active.
+    return contextlib.nullcontext() if dask is None else dask.config.set(scheduler=dask.get)
 
 
 def read_tree(path: Path) -> tuple[xr.DataTree, dict[str, Any]]:
