@@ -48,9 +48,9 @@ def find_format(cells: Sequence[str]) -> tuple[str, bool]:
     >>> find_format(["north", "south"])
     ('', False)
     """
-    some, counts = np.unique(np.asarray(cells, dtype=object), return_counts=True)
-    step = -(-len(some) // N_TRIED) or 1
-    some, counts = [_with_possible_year(cell) for cell in some[::step]], counts[::step]
+    distinct, counts = np.unique(np.asarray(cells, dtype=object), return_counts=True)
+    step = -(-len(distinct) // N_TRIED) or 1
+    some, counts = [_with_possible_year(cell) for cell in distinct[::step]], counts[::step]
     share = lambda good: float(np.average(good, weights=counts)) if some else 0.0
     if share([LIKE_DATE.fullmatch(c) is not None for c in some]) < ENOUGH:
         return "", False
