@@ -113,7 +113,7 @@ def _tick(fifth: dict[str, Any]) -> str:
     if fifth["kind"] == "category":
         return short(fifth["fifth"], 12)
     if fifth["kind"] == "date":
-        return str(np.datetime64(0, "D") + int(fifth["middle"]))
+        return str(np.datetime64(int(fifth["middle"]), "D"))
     return number(fifth["middle"], 2)
 
 
