@@ -38,7 +38,7 @@ NAMES: dict[str, type[Likelihood]] = {
 
 
 # Kinds of noise between which "auto" chooses, from simple to flexible.
-CANDIDATES = ("constant", "student_t", "varying", "varying_student_t")
+CANDIDATES = ("constant", "student_t", "varying_student_t")
 
 
 def resolve(noise: str | Likelihood) -> Likelihood:

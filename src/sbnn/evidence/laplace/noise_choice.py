@@ -14,7 +14,7 @@ from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, initial
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.stages import best, dense
-from sbnn.evidence.starts import Stage, Start, require_starts, run_stage
+from sbnn.evidence.starts import Stage, Start, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
 from sbnn.likelihoods.gaussian import spread_of
 from sbnn.problems.network import layer_slices
@@ -38,11 +38,10 @@ NOISE = Stage("comparing kinds of noise", 0.35, 0.05)
 
 def choose_noise(
     starts: list[Start], options: Options, noises: Mapping[str, Likelihood]
-) -> tuple[list[Start], tuple[NoiseTrial, ...]]:
-    """The starts with the first kind of noise within `TIE` of the best evidence.
+) -> tuple[Likelihood, tuple[NoiseTrial, ...]]:
+    """The first kind of noise within `TIE` of the best evidence.
 
-    If the mean interpolates the data, there is no noise to model, and it stays constant. With
-    constant noise, the fit is the same as if there were no choice.
+    If the mean interpolates the data, there is no noise to model, and it stays constant.
 
     Parameters
     ----------
@@ -53,17 +52,16 @@ def choose_noise(
 
     Returns
     -------
-    starts : list of Start
+    kind : Likelihood
     trials : tuple of NoiseTrial
+        Empty if there was no choice.
     """
-    starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
-    require_starts(starts)
-    paths = [[s for s in starts if s.model.likelihood == kind] for kind in PATHS]
+    paths = [on_path(starts, kind) for kind in PATHS]
     leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
     if len(noises) == 1:
-        return _continued(starts, next(iter(noises.values())), options), ()
+        return next(iter(noises.values())), ()
     if paths[0] and _interpolates(leaders[0]):
-        return paths[0], ()
+        return PATHS[0], ()
 
     def reached(pairs: Sequence[tuple[Start, Likelihood]]) -> Array:
         tried = _dense_stage([_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
@@ -75,14 +73,21 @@ def choose_noise(
     found = dict(zip(others, reached([(leader, kind) for kind in others])))
     values = np.array([found.get(kind, flexible.max()) for kind in noises.values()])
     chosen = list(noises.values())[int(np.argmax(values >= values.max() - TIE))]
-    trials = tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
-    if paths[0] and chosen == PATHS[0]:
-        return paths[0], trials
-    return _continued(starts, chosen, options), trials
+    return chosen, tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
 
 
-def _continued(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
-    """The better starts with another kind of noise, after a few dense iterations."""
+def on_path(starts: list[Start], kind: Likelihood) -> list[Start]:
+    """The starts with this kind of noise."""
+    return [s for s in starts if s.model.likelihood == kind]
+
+
+def with_noise(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
+    """The better starts with another kind of noise, after a few dense iterations.
+
+    Those that have constant noise remain as they are if it is chosen, as without a choice.
+    """
+    if kind == PATHS[0] and on_path(starts, kind):
+        return on_path(starts, kind)
     starts = _dense_stage([_changed(s, kind) for s in starts], SETTLE, options)
     share = 1.0 if len(kind.outputs) == 1 else FEWER
     starts = best(starts, share / (1.0 + EXTRA))
