@@ -50,9 +50,8 @@ from sbnn.likelihoods import Gaussian, Likelihood
 LEAST_WEIGHT = 0.05
 Family = Sequence[Model]  # architectures on the same data, which share the starts evenly
 RACE, DENSE = Stage("training", 0.0, 0.1), Stage("training the better", 0.1, 0.1)
-SETTLE = Stage("training on", 0.25, 0.15)
-ROWS = Stage("training on more rows", 0.4, 0.1)
-PRUNE, FINISH = Stage("pruning", 0.5, 0.35), Stage("finishing", 0.85, 0.15)
+SETTLE, ROWS = Stage("training on", 0.25, 0.2), Stage("training on more rows", 0.5, 0.05)
+PRUNE, FINISH = Stage("pruning", 0.55, 0.3), Stage("finishing", 0.85, 0.15)
 
 
 def fit(
@@ -179,7 +178,8 @@ def _optimise(
         starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
         require_starts(starts)
         kind, noise_trials = choose_noise(starts, options, noises)
-        starts = on_path(starts, kind) or starts if kind == PATHS[0] else starts
+        if kind == PATHS[0]:
+            starts = on_path(starts, kind) or starts
     starts = run_stage(SETTLE, lambda s: settle(s, options), starts, n_threads, watch)
     if noises is not None:
         starts = with_noise(starts, kind, options)

@@ -33,7 +33,8 @@ SETTLE, NOISE_TRIAL = 5, 10
 RUINED = 0.5
 FEWER = 0.75  # share of the starts that continue with varying noise, which takes twice the time
 PRIOR = 0.1  # variance of new weights into log σ
-NOISE = Stage("comparing kinds of noise", 0.35, 0.05)
+NOISE = Stage("comparing kinds of noise", 0.2, 0.05)
+CHANGE = Stage("learning the noise", 0.45, 0.05)
 
 
 def choose_noise(
@@ -64,7 +65,7 @@ def choose_noise(
         return PATHS[0], ()
 
     def reached(pairs: Sequence[tuple[Start, Likelihood]]) -> Array:
-        tried = _dense_stage([_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
+        tried = _dense_stage(NOISE, [_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
         return np.nan_to_num([s.optimum.log_evidence for s in tried], nan=-np.inf)
 
     flexible = reached([(leader, PATHS[1]) for leader in leaders])
@@ -82,25 +83,24 @@ def on_path(starts: list[Start], kind: Likelihood) -> list[Start]:
 
 
 def with_noise(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
-    """The better starts with another kind of noise, after a few dense iterations.
-
-    Those that have constant noise remain as they are if it is chosen, as without a choice.
-    """
-    if kind == PATHS[0] and on_path(starts, kind):
-        return on_path(starts, kind)
-    starts = _dense_stage([_changed(s, kind) for s in starts], SETTLE, options)
+    """The better starts with this kind of noise, or all of them if they have it already."""
+    if len(on_path(starts, kind)) == len(starts):
+        return starts
+    starts = _dense_stage(CHANGE, [_changed(s, kind) for s in starts], SETTLE, options)
     share = 1.0 if len(kind.outputs) == 1 else FEWER
     starts = best(starts, share / (1.0 + EXTRA))
     least = max(s.optimum.log_evidence for s in starts) - RUINED * starts[0].model.shape[1]
     good = [s for s in starts if s.optimum.log_evidence > least]
     ruined = [_renewed(s) for s in starts if not s.optimum.log_evidence > least]
-    return good + (_dense_stage(ruined, options.group_iterations, options) if ruined else [])
+    if not ruined:
+        return good
+    return good + _dense_stage(CHANGE, ruined, options.group_iterations, options)
 
 
-def _dense_stage(starts: list[Start], n_iter: int, options: Options) -> list[Start]:
+def _dense_stage(stage: Stage, starts: list[Start], n_iter: int, options: Options) -> list[Start]:
     """A few dense iterations of every start."""
     run = lambda s: dense(s, n_iter, options)
-    return run_stage(NOISE, run, starts, options.n_threads, options.watch)
+    return run_stage(stage, run, starts, options.n_threads, options.watch)
 
 
 def _renewed(start: Start) -> Start:

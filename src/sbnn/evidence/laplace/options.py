@@ -83,5 +83,12 @@ class Options:
 DEFAULT = Options()
 # For networks of a few dozen weights: every optimum is converged and every neuron tried.
 SMALL = Options(
-    settle=0, iterations=300, tol=1e-3, race=1.0, keep=0.5, neuron_moves=60, price=0.0, calibrate=False
+    settle=0,
+    iterations=300,
+    tol=1e-3,
+    race=1.0,
+    keep=0.5,
+    neuron_moves=60,
+    price=0.0,
+    calibrate=False,
 )
