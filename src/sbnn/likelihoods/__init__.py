@@ -37,8 +37,9 @@ NAMES: dict[str, type[Likelihood]] = {
 }
 
 
-# Kinds of noise between which "auto" chooses, from simple to flexible.
-CANDIDATES = ("constant", "student_t", "varying", "varying_student_t")
+# Kinds of noise between which "auto" chooses, from simple to flexible. Varying Gaussian noise is a
+# special case of the last. On its own, it calls a row impossible that its level does not foresee.
+CANDIDATES = ("constant", "student_t", "varying_student_t")
 
 
 def resolve(noise: str | Likelihood) -> Likelihood:

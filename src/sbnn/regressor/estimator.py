@@ -76,7 +76,8 @@ class SparseBNNRegressor(
         Distribution of the noise: Gaussian with one standard deviation per output; Gaussian with a
         standard deviation that depends on the inputs; the same two with Student-t tails, which
         tolerate outliers; or a custom likelihood (`sbnn.likelihoods.Likelihood`). "auto" compares
-        the four by their evidence and takes the simplest that is not clearly worse than the best.
+        constant, "student_t" and "varying_student_t" noise by their evidence and takes the simplest
+        that is not clearly worse than the best.
     n_starts : int
         Number of starts of the sampling-free methods.
     random_state : int, RandomState or None

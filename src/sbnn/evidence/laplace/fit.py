@@ -19,7 +19,14 @@ from sbnn.evidence.laplace.mixture import (
 )
 from sbnn.evidence.laplace.models.base import Model
 from sbnn.evidence.laplace.models.precision import Precision
-from sbnn.evidence.laplace.noise_choice import EXTRA, PATHS, as_network, choose_noise
+from sbnn.evidence.laplace.noise_choice import (
+    EXTRA,
+    PATHS,
+    as_network,
+    choose_noise,
+    on_path,
+    with_noise,
+)
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
 from sbnn.evidence.laplace.options import DEFAULT, SMALL, TIE, Options
 from sbnn.evidence.laplace.stages import (
@@ -31,6 +38,7 @@ from sbnn.evidence.laplace.stages import (
     finish,
     needs_more_rows,
     prune,
+    settle,
     with_intercepts,
 )
 from sbnn.evidence.laplace.thinning import OPTIMISM
@@ -41,9 +49,9 @@ from sbnn.likelihoods import Gaussian, Likelihood
 # by less than 0.001; 15 % costs 0.01.
 LEAST_WEIGHT = 0.05
 Family = Sequence[Model]  # architectures on the same data, which share the starts evenly
-RACE, DENSE = Stage("training", 0.0, 0.15), Stage("training the better", 0.15, 0.2)
-ROWS = Stage("training on more rows", 0.4, 0.1)
-PRUNE, FINISH = Stage("pruning", 0.5, 0.35), Stage("finishing", 0.85, 0.15)
+RACE, DENSE = Stage("training", 0.0, 0.1), Stage("training the better", 0.1, 0.1)
+SETTLE, ROWS = Stage("training on", 0.25, 0.2), Stage("training on more rows", 0.5, 0.05)
+PRUNE, FINISH = Stage("pruning", 0.55, 0.3), Stage("finishing", 0.85, 0.15)
 
 
 def fit(
@@ -167,7 +175,14 @@ def _optimise(
     starts = best(starts, options.race)
     starts = run_stage(DENSE, lambda s: dense(s, rest, options), starts, n_threads, watch)
     if noises is not None:
-        starts, noise_trials = choose_noise(starts, options, noises)
+        starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
+        require_starts(starts)
+        kind, noise_trials = choose_noise(starts, options, noises)
+        if kind == PATHS[0]:
+            starts = on_path(starts, kind) or starts
+    starts = run_stage(SETTLE, lambda s: settle(s, options), starts, n_threads, watch)
+    if noises is not None:
+        starts = with_noise(starts, kind, options)
     if needs_more_rows(starts[0].model, options):
         more = lambda s: dense(s, ON_MORE, options, MORE)
         starts = best(run_stage(ROWS, more, starts, n_threads, watch), options.race)

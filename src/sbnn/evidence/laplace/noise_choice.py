@@ -14,7 +14,7 @@ from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, initial
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.stages import best, dense
-from sbnn.evidence.starts import Stage, Start, require_starts, run_stage
+from sbnn.evidence.starts import Stage, Start, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
 from sbnn.likelihoods.gaussian import spread_of
 from sbnn.problems.network import layer_slices
@@ -33,16 +33,16 @@ SETTLE, NOISE_TRIAL = 5, 10
 RUINED = 0.5
 FEWER = 0.75  # share of the starts that continue with varying noise, which takes twice the time
 PRIOR = 0.1  # variance of new weights into log σ
-NOISE = Stage("comparing kinds of noise", 0.35, 0.05)
+NOISE = Stage("comparing kinds of noise", 0.2, 0.05)
+CHANGE = Stage("learning the noise", 0.45, 0.05)
 
 
 def choose_noise(
     starts: list[Start], options: Options, noises: Mapping[str, Likelihood]
-) -> tuple[list[Start], tuple[NoiseTrial, ...]]:
-    """The starts with the first kind of noise within `TIE` of the best evidence.
+) -> tuple[Likelihood, tuple[NoiseTrial, ...]]:
+    """The first kind of noise within `TIE` of the best evidence.
 
-    If the mean interpolates the data, there is no noise to model, and it stays constant. With
-    constant noise, the fit is the same as if there were no choice.
+    If the mean interpolates the data, there is no noise to model, and it stays constant.
 
     Parameters
     ----------
@@ -53,20 +53,19 @@ def choose_noise(
 
     Returns
     -------
-    starts : list of Start
+    kind : Likelihood
     trials : tuple of NoiseTrial
+        Empty if there was no choice.
     """
-    starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
-    require_starts(starts)
-    paths = [[s for s in starts if s.model.likelihood == kind] for kind in PATHS]
+    paths = [on_path(starts, kind) for kind in PATHS]
     leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
     if len(noises) == 1:
-        return _continued(starts, next(iter(noises.values())), options), ()
+        return next(iter(noises.values())), ()
     if paths[0] and _interpolates(leaders[0]):
-        return paths[0], ()
+        return PATHS[0], ()
 
     def reached(pairs: Sequence[tuple[Start, Likelihood]]) -> Array:
-        tried = _dense_stage([_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
+        tried = _dense_stage(NOISE, [_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
         return np.nan_to_num([s.optimum.log_evidence for s in tried], nan=-np.inf)
 
     flexible = reached([(leader, PATHS[1]) for leader in leaders])
@@ -75,27 +74,33 @@ def choose_noise(
     found = dict(zip(others, reached([(leader, kind) for kind in others])))
     values = np.array([found.get(kind, flexible.max()) for kind in noises.values()])
     chosen = list(noises.values())[int(np.argmax(values >= values.max() - TIE))]
-    trials = tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
-    if paths[0] and chosen == PATHS[0]:
-        return paths[0], trials
-    return _continued(starts, chosen, options), trials
+    return chosen, tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
 
 
-def _continued(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
-    """The better starts with another kind of noise, after a few dense iterations."""
-    starts = _dense_stage([_changed(s, kind) for s in starts], SETTLE, options)
+def on_path(starts: list[Start], kind: Likelihood) -> list[Start]:
+    """The starts with this kind of noise."""
+    return [s for s in starts if s.model.likelihood == kind]
+
+
+def with_noise(starts: list[Start], kind: Likelihood, options: Options) -> list[Start]:
+    """The better starts with this kind of noise, or all of them if they have it already."""
+    if len(on_path(starts, kind)) == len(starts):
+        return starts
+    starts = _dense_stage(CHANGE, [_changed(s, kind) for s in starts], SETTLE, options)
     share = 1.0 if len(kind.outputs) == 1 else FEWER
     starts = best(starts, share / (1.0 + EXTRA))
     least = max(s.optimum.log_evidence for s in starts) - RUINED * starts[0].model.shape[1]
     good = [s for s in starts if s.optimum.log_evidence > least]
     ruined = [_renewed(s) for s in starts if not s.optimum.log_evidence > least]
-    return good + (_dense_stage(ruined, options.group_iterations, options) if ruined else [])
+    if not ruined:
+        return good
+    return good + _dense_stage(CHANGE, ruined, options.group_iterations, options)
 
 
-def _dense_stage(starts: list[Start], n_iter: int, options: Options) -> list[Start]:
+def _dense_stage(stage: Stage, starts: list[Start], n_iter: int, options: Options) -> list[Start]:
     """A few dense iterations of every start."""
     run = lambda s: dense(s, n_iter, options)
-    return run_stage(NOISE, run, starts, options.n_threads, options.watch)
+    return run_stage(stage, run, starts, options.n_threads, options.watch)
 
 
 def _renewed(start: Start) -> Start:

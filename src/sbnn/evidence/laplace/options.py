@@ -20,6 +20,8 @@ class Options:
     group_iterations : int
         Iterations with one α per weight matrix and bias vector. This stage finds a good dense fit;
         with one α per weight from a random start, weights would be pruned before the network fits.
+    settle : int
+        At most so many blocks of further iterations with shared α; see `stages.settle`.
     path_iterations, iterations : int
         Iterations with one α per weight: after each step of `thin`, and at most at its best state.
         Converged optima stop earlier.
@@ -59,6 +61,7 @@ class Options:
 
     n_starts: int = 16
     group_iterations: int = 45
+    settle: int = 8
     path_iterations: int = 8
     iterations: int = 120
     race: float = 0.5
@@ -80,5 +83,12 @@ class Options:
 DEFAULT = Options()
 # For networks of a few dozen weights: every optimum is converged and every neuron tried.
 SMALL = Options(
-    iterations=300, tol=1e-3, race=1.0, keep=0.5, neuron_moves=60, price=0.0, calibrate=False
+    settle=0,
+    iterations=300,
+    tol=1e-3,
+    race=1.0,
+    keep=0.5,
+    neuron_moves=60,
+    price=0.0,
+    calibrate=False,
 )

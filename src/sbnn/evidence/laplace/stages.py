@@ -10,10 +10,10 @@ from sbnn.evidence.laplace.mixture import merge
 from sbnn.evidence.laplace.models.base import Model
 from sbnn.evidence.laplace.models.layout import Layout
 from sbnn.evidence.laplace.models.network import NetworkModel
-from sbnn.evidence.laplace.optimum import Optimum, relax
+from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, remove_units
-from sbnn.evidence.laplace.thinning import drop_inputs, left_out, thin
+from sbnn.evidence.laplace.thinning import OPTIMISM, drop_inputs, left_out, thin
 from sbnn.evidence.starts import Start, on_rows
 from sbnn.problems.network import layer_slices
 
@@ -27,6 +27,8 @@ FEW_WEIGHTS = 60
 MORE, MOST, ON_MORE, LAST = 4, 6, 20, 6
 # Iterations before weights have a price: charged earlier, it removes weights that are yet to grow.
 BEFORE_PRICE = 40
+# Dense iterations go on in blocks, until this many in a row gain no more than `GAIN` nats.
+BLOCK, PATIENT, GAIN = 15, 2, 5.0
 
 
 def dense(start: Start, n_iter: int, options: Options, times: int = 1) -> Optimum:
@@ -38,6 +40,46 @@ def dense(start: Start, n_iter: int, options: Options, times: int = 1) -> Optimu
     part = on_rows(model, times * options.max_rows).single()
     warm_up = WARM_UP if opt.iterations == 0 and n * n_out < len(opt.phi) else 0
     return evolve(part, opt, n_iter, groups, options.step, options.tol, warm_up, options.watch)
+
+
+def settle(start: Start, options: Options) -> Optimum:
+    """Dense iterations as long as evidence and leave-one-out log density rise together.
+
+    With little noise, a network goes on learning for hundreds of iterations in which its evidence
+    hardly changes. With much noise it soon learns the noise, and the evidence falls.
+
+    Parameters
+    ----------
+    start : Start
+        After a few dozen dense iterations.
+    options : Options
+
+    Returns
+    -------
+    Optimum
+    """
+    best = current = start.optimum
+    if start.model.groups() is None or not options.settle:
+        return best
+    part = on_rows(start.model, options.max_rows)
+    top, waited = _settled(part, best), 0
+    for _ in range(options.settle):
+        current = dense(start.at(current), BLOCK, options)
+        found = _settled(part, current)
+        waited = 0 if found > top + GAIN else waited + 1
+        if waited == 0:
+            best, top = current, found
+        if waited == PATIENT or current.converged or options.watch.over:
+            break
+    return best
+
+
+def _settled(model: Model, opt: Optimum) -> float:
+    """Log evidence and leave-one-out log density, less Akaike's correction for few rows (AICc)."""
+    found, precision = log_evidence(model, opt)
+    n, k = model.shape[0] * model.shape[1], float(precision.relevance().sum())
+    found += left_out(model, opt, precision) + OPTIMISM * len(opt.active)
+    return found - k * k / max(n - k, 1.0) if np.isfinite(found) else -np.inf
 
 
 def needs_more_rows(model: Model, options: Options) -> bool:
