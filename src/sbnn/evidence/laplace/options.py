@@ -63,7 +63,7 @@ class Options:
     group_iterations: int = 45
     settle: int = 8
     path_iterations: int = 8
-    iterations: int = 120
+    iterations: int = 300
     race: float = 0.5
     keep: float = 1.0
     step: float = 0.5
