@@ -27,7 +27,13 @@ def test_progress_counts_the_starts_of_every_stage():
     seen = []
     SparseBNNRegressor(**SMALL, n_jobs=1, verbose=seen.append).fit(*table())
     stages = dict.fromkeys(progress.stage for progress in seen)
-    assert list(stages) == ["training", "training the better", "pruning", "finishing"]
+    assert list(stages) == [
+        "training",
+        "training the better",
+        "training on",
+        "pruning",
+        "finishing",
+    ]
     for stage in stages:
         mine = [progress for progress in seen if progress.stage == stage]
         assert [p.done for p in mine] == list(range(mine[0].total + 1))
