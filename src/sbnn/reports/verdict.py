@@ -176,7 +176,10 @@ def _outliers(fitted: Fit, n_shown: int = 6) -> list[Sentence]:
     text = f"{plural(len(lines), 'row')} {verb} not fit the rest: line{'s' * (len(lines) > 1)} "
     text += f"{shown}, {distance} noise scales from the prediction. "
     if fitted.record.noise.endswith("student_t"):
-        text += "With Student-t noise, such rows have little influence on the fit."
+        text += (
+            "With Student-t noise, such rows have little influence on the prediction, but they "
+            "widen its intervals. If they are errors, remove them and fit again."
+        )
     else:
         text += "Check for errors: such rows can distort the fit."
     return [Sentence("bad", text)]

@@ -238,8 +238,9 @@ def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN)
             return f"{shown} has a point, but the numbers of this table have decimal commas{hint}."
     elif "," in text and is_number(text.replace(".", "").replace(",", "")):
         return (
-            f"'{text}' has a comma; write all numbers with a decimal point and no thousands "
-            "separators, or separate the cells with semicolons and write decimal commas only."
+            f"'{text}' has a comma; write {text.replace(',', '')} if it separates thousands, or a "
+            "decimal point if it separates decimals. Decimal commas are read if semicolons "
+            "separate the cells and no number has a decimal point."
         )
     if is_number(text) and "_" not in text and abs(float(text)) > LARGEST:
         return f"{shown} exceeds the limit of 1e150; rescale the column."

@@ -44,7 +44,7 @@ def levels(fitted: Fit) -> list[Shown]:
             f"{which}, which explains {100 * driver.explained:.0f} % of its variation (of the "
             "logarithm), more than any other variable. Band: 80 % of the rows. Dots: absolute "
             "errors of unseen rows; circles: their root mean square, which also contains the "
-            "uncertainty of the function."
+            "uncertainty of the function, without rows that do not fit the rest."
         )
         out.append(embed(figure, f"Noise of {target}", text))
     return out
@@ -52,15 +52,21 @@ def levels(fitted: Fit) -> list[Shown]:
 
 def _level_figure(fitted: Fit, driver: Driver, level: np.ndarray, k: int) -> Any:
     held, tone = fitted.held_out, colour(fitted)
-    groups = quantile_groups(driver.values, int(np.clip(len(level) // 8, 2, 25)))
-    places = np.array([np.median(driver.values[rows]) for rows in groups])
+    by_prediction = driver.name == PREDICTED
+    known = np.full(len(level), True) if by_prediction else fitted.x[driver.name].notna().to_numpy()
+    values, level = driver.values[known], level[known]
+    groups = quantile_groups(values, int(np.clip(len(level) // 8, 2, 25)))
+    places = np.array([np.median(values[rows]) for rows in groups])
     low, middle, high = np.array([np.quantile(level[rows], [0.1, 0.5, 0.9]) for rows in groups]).T
     figure = _figure(figsize=(7.6, 3.8))
     ax = figure.add_subplot()
-    x = held.mean[:, k] if driver.name == PREDICTED else driver.values[held.rows]
-    error = np.abs(held.y[:, k] - held.mean[:, k])
+    x = (held.mean[:, k] if by_prediction else driver.values[held.rows])[known[held.rows]]
+    error = np.abs(held.y[:, k] - held.mean[:, k])[known[held.rows]]
     shown = np.random.default_rng(0).permutation(len(x))[:1500]
     ax.plot(x[shown], error[shown], ".", color=DATA, ms=4, alpha=0.45, label="absolute errors")
+    wrong = {r["line"] for r in fitted.record.outliers if r["target"] == fitted.targets[k]}
+    fits = ~np.isin(fitted.data.index[held.rows[known[held.rows]]], list(wrong))
+    x, error = x[fits], error[fits]
     bins = quantile_groups(x, int(np.clip(len(x) // 20, 2, 10)))
     rms = [np.sqrt((error[rows] ** 2).mean()) for rows in bins]
     ax.plot([np.median(x[rows]) for rows in bins], rms, "o", color=TRUTH, ms=6, mfc="none",
@@ -70,9 +76,9 @@ def _level_figure(fitted: Fit, driver: Driver, level: np.ndarray, k: int) -> Any
     # A few outliers would compress everything else.
     top = 1.1 * max(float(np.quantile(error, 0.99)), float(high.max()), *rms[:-1])
     ax.set_ylim(0, top)
-    if driver.name != PREDICTED:
+    if not by_prediction:
         show_axis(ax, axis(fitted, driver.name))
-    name = f"predicted {fitted.targets[k]}" if driver.name == PREDICTED else driver.name
+    name = f"predicted {fitted.targets[k]}" if by_prediction else driver.name
     label(ax, xlabel=name, ylabel=f"noise of {fitted.targets[k]}")
     ax.legend(frameon=False, fontsize=9)
     return figure
