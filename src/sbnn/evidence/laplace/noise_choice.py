@@ -27,7 +27,7 @@ from sbnn.problems.network import layer_slices
 PATHS = (Gaussian(), VaryingStudentT())
 EXTRA = 0.125
 INTERPOLATED = 1e-4  # σ relative to the spread of y below which it is no noise
-SETTLE, NOISE_TRIAL = 5, 10
+ADAPT, NOISE_TRIAL = 5, 10
 # Nats per row below the best start, after the noise was changed, from which a start begins anew:
 # outliers had ruined it.
 RUINED = 0.5
@@ -86,7 +86,7 @@ def with_noise(starts: list[Start], kind: Likelihood, options: Options) -> list[
     """The better starts with this kind of noise, or all of them if they have it already."""
     if len(on_path(starts, kind)) == len(starts):
         return starts
-    starts = _dense_stage(CHANGE, [_changed(s, kind) for s in starts], SETTLE, options)
+    starts = _dense_stage(CHANGE, [_changed(s, kind) for s in starts], ADAPT, options)
     share = 1.0 if len(kind.outputs) == 1 else FEWER
     starts = best(starts, share / (1.0 + EXTRA))
     least = max(s.optimum.log_evidence for s in starts) - RUINED * starts[0].model.shape[1]

@@ -21,7 +21,7 @@ class Options:
         Iterations with one α per weight matrix and bias vector. This stage finds a good dense fit;
         with one α per weight from a random start, weights would be pruned before the network fits.
     settle : int
-        At most so many blocks of further iterations with shared α; see `stages.settle`.
+        Most blocks of iterations with shared α that may follow; see `stages.settle`.
     path_iterations, iterations : int
         Iterations with one α per weight: after each step of `thin`, and at most at its best state.
         Converged optima stop earlier.

@@ -13,7 +13,7 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, remove_units
-from sbnn.evidence.laplace.thinning import OPTIMISM, drop_inputs, left_out, thin
+from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, thin
 from sbnn.evidence.starts import Start, on_rows
 from sbnn.problems.network import layer_slices
 
@@ -78,7 +78,7 @@ def _settled(model: Model, opt: Optimum) -> float:
     """Log evidence and leave-one-out log density, less Akaike's correction for few rows (AICc)."""
     found, precision = log_evidence(model, opt)
     n, k = model.shape[0] * model.shape[1], float(precision.relevance().sum())
-    found += left_out(model, opt, precision) + OPTIMISM * len(opt.active)
+    found += left_out_density(model, opt, precision)
     return found - k * k / max(n - k, 1.0) if np.isfinite(found) else -np.inf
 
 

@@ -93,9 +93,14 @@ def left_out(model: Model, opt: Optimum, precision: Precision | None = None) -> 
     if model.unit_layers() is None:
         return log_evidence(model, opt)[0]
     precision = log_evidence(model, opt)[1] if precision is None else precision
+    return left_out_density(model, opt, precision) - OPTIMISM * len(opt.active)
+
+
+def left_out_density(model: Model, opt: Optimum, precision: Precision) -> float:
+    """Leave-one-out log density of all rows, α taken for known."""
     loo = model.loo_log_density(opt.phi, opt.layout, opt.noise, precision)
     rows = getattr(model, "weights", None)
-    return float(loo.sum() if rows is None else rows @ loo) - OPTIMISM * len(opt.active)
+    return float(loo.sum() if rows is None else rows @ loo)
 
 
 def _weakest(model: Model, opt: Optimum, precision: Precision) -> Array | None:
