@@ -2,10 +2,10 @@
 
     python benchmarks/exact.py --data DIR [--networks "yacht 6-10-1" …] [--keys 3]
 
-DIR is the folder of benchmarks/uci.py. For every network, a fit with constant noise to the training
-part of split 0 gives the best optimum; warm-start SMC then computes the exact log evidence at its α
-and noise, with several keys. Every run is written to benchmarks/results/exact_runs.csv at once, and
-a second call continues; exact.csv has one row per network.
+DIR is a folder of benchmarks/rivals.py. For every network, a fit with constant noise to the
+training part of split 0 gives the best optimum; warm-start SMC then computes the exact log evidence
+at its α and noise, with several keys. Every run is written to benchmarks/results/exact_runs.csv at
+once, and a second call continues; exact.csv has one row per network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from uci import load_split
+from rival_data import load_split
 
 from sbnn import SparseBNNRegressor
 from sbnn.regressor.verification import verify_optimum

@@ -2,7 +2,7 @@
 
     python benchmarks/exact_draws.py --data DIR [--tables yacht …] [--splits 5] [--particles 128]
 
-DIR is the folder of benchmarks/uci.py. Every split is fitted once by `laplace_nsbl`. Unseen rows
+DIR is the folder of benchmarks/rivals.py. Every split is fitted once by `laplace_nsbl`. Unseen rows
 are then predicted by the linearised mixture, by exact draws of the same optima with the same
 weights, and by "nsbl": α refined on the exact evidence, weights from leave-one-out densities of the
 draws. The last variant has weights from the exact evidences alone. Rows of
@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, Table
+from rival_data import load_split
 from scipy.special import softmax
-from uci import load_split
 
 from sbnn import SparseBNNRegressor
 from sbnn.regressor.exact import exact_optima, posterior_of, weights_of

@@ -2,7 +2,8 @@
 
     python benchmarks/noise_uci.py --data DIR [--splits 20] [--datasets yacht energy] [--noise auto]
 
-DIR is that of benchmarks/uci.py. Resumes; writes benchmarks/results/noise_uci.csv after every fit.
+DIR is a folder of benchmarks/rivals.py. Resumes; writes benchmarks/results/noise_uci.csv after
+every fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import warnings
 from pathlib import Path
 
 from harness import RESULTS, Table
-from uci import DATASETS, load_split, scores
+from rival_data import STANDARD, load_split
+from rival_scores import scores
 
 from sbnn import SparseBNNRegressor
 
@@ -31,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
+    parser.add_argument("--datasets", nargs="+", choices=STANDARD, default=list(STANDARD))
     kinds = ("auto", "constant")
     parser.add_argument("--noise", nargs="+", choices=kinds, default=list(kinds))
     options = parser.parse_args()

@@ -16,8 +16,10 @@ import pandas as pd
 from exact_tables import exact, exact_draws
 from next import section as next_rows
 from noise_tables import noise, noise_uci
+from rival_text import comparison, published, readme_text
 from sparsity_tables import sparsity
-from table_text import cell, markdown, mean_and_error, percent
+from speed import speed
+from table_text import cell, markdown, percent
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -29,67 +31,9 @@ INTRODUCTION = """# Benchmarks
 Every table is generated from a CSV file in `benchmarks/results/`, written by the script named below
 it. Compare times within a table only: they depend on the machine.
 """
-NAMES = {
-    "sbnn": "**sbnn**",
-    "gp": "Gaussian process, ARD-RBF (scikit-learn)",
-    "bayesian_ridge": "Bayesian ridge (scikit-learn)",
-    "ard_regression": "ARD regression (scikit-learn)",
-    "catboost": "CatBoost",
-    "catboost_uncertainty": "CatBoost with uncertainty",
-    "ngboost": "NGBoost",
-    "deep_ensemble": "deep ensemble",
-    "laplace_torch": "Laplace (laplace-torch)",
-}
 
 
 # ------------------------------------------------------------------------ one function per file
-def uci(table: pd.DataFrame) -> str:
-    parts = [
-        "UCI data sets on the standard splits; all methods use the same rows. Values are means ± "
-        "standard errors over the splits. Lower is better for RMSE and CRPS, higher for the "
-        "log-likelihood of unseen rows; the coverage of 95 % intervals should be near 95 %. "
-        "*Parameters* counts those of the compact network and of the full one, averaged over "
-        "optima and splits. *CPU seconds* is the time of one split on one thread."
-        + _lower_rmse(table)
-    ]
-    for dataset, part in table.groupby("dataset", sort=False):
-        rows = []
-        for method, runs in part.groupby("method", sort=False):
-            row = {
-                "method": NAMES.get(method, method),
-                "RMSE": mean_and_error(runs["rmse"], 3),
-                "log-likelihood": mean_and_error(runs["log_likelihood"], 3),
-                "CRPS": mean_and_error(runs["crps"], 3),
-                "coverage": percent(runs["coverage"]),
-                "parameters": _parameters(runs),
-                "CPU seconds": f"{runs['cpu'].mean():.1f}",
-                "splits": len(runs),
-            }
-            # Methods without a density come last.
-            rank = -runs["log_likelihood"].mean()
-            rows.append((rank if rank == rank else float("inf"), row))
-        ordered = pd.DataFrame([row for _, row in sorted(rows, key=lambda r: r[0])])
-        parts.append(f"### {dataset.capitalize()}\n\n{markdown(ordered)}")
-    return "\n\n".join(parts)
-
-
-def _lower_rmse(table: pd.DataFrame) -> str:
-    """A sentence that names the data sets on which another method has the lowest RMSE."""
-    means = table.groupby(["dataset", "method"], sort=False)["rmse"].mean().unstack()
-    best = means.idxmin(axis=1)
-    others = best[best != "sbnn"]
-    if others.empty:
-        return ""
-    named = ", ".join(f"{dataset} ({NAMES.get(name, name)})" for dataset, name in others.items())
-    return f" Lowest RMSE by another method than sbnn: {named}."
-
-
-def _parameters(runs: pd.DataFrame) -> str:
-    if runs["parameters"].dropna().empty:
-        return "–"
-    return f"{runs['compact_parameters'].mean():.0f} of {runs['parameters'].mean():.0f}"
-
-
 def verified(table: pd.DataFrame) -> str:
     shown = pd.DataFrame(
         {
@@ -305,7 +249,9 @@ def purpose(name: str) -> str:
 
 
 SECTIONS: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
-    "uci": ("Comparison with other methods", uci),
+    "rivals": ("Comparison with other methods", comparison),
+    "published": ("Published results", published),
+    "speed": ("Speed", speed),
     "noise_uci": ("Noise models on real data", noise_uci),
     "sparsity": ("Sparsity, few rows, extrapolation", sparsity),
     "noise": ("Noise models on simulated data", noise),
@@ -347,38 +293,11 @@ def page(results: Path = RESULTS) -> str:
 
 
 def readme_table(results: Path = RESULTS) -> str:
-    """RMSE and log-likelihood of every method on every data set; "" without uci.csv."""
-    path = results / "uci.csv"
+    """The table of the README; "" without rivals.csv."""
+    path, others = results / "rivals.csv", results / "published.csv"
     if not path.exists():
         return ""
-    table = _common(pd.read_csv(path))
-    n_splits = table.groupby("dataset")["split"].nunique()
-    rows = []
-    for method, runs in table.groupby("method", sort=False):
-        row = {"RMSE / log-likelihood": NAMES.get(method, method)}
-        for dataset in table["dataset"].unique():
-            part = runs[runs["dataset"] == dataset]
-            score = part["log_likelihood"].mean()
-            tail = "–" if score != score else f"{score:.2f}"
-            name = f"{dataset} ({n_splits[dataset]} splits)"
-            row[name] = "–" if part.empty else f"{part['rmse'].mean():.2f} / {tail}"
-        rows.append(row)
-    text = markdown(pd.DataFrame(rows)).replace(" -", " −").replace("| −-- ", "| --- ")
-    return (
-        f"{text}\n\nScores on unseen rows of UCI data sets, averaged over the standard splits "
-        "(lower RMSE and higher log-likelihood are better). All methods use the same rows: "
-        "`python benchmarks/uci.py --data DIR`."
-    )
-
-
-def _common(table: pd.DataFrame) -> pd.DataFrame:
-    """Only the splits that all methods of a data set have run, so that means are comparable."""
-    parts = []
-    for _, part in table.groupby("dataset", sort=False):
-        n_methods = part["method"].nunique()
-        counts = part.groupby("split")["method"].nunique()
-        parts.append(part[part["split"].isin(counts.index[counts == n_methods])])
-    return pd.concat(parts)
+    return readme_text(pd.read_csv(path), pd.read_csv(others) if others.exists() else None)
 
 
 def readme(text: str, results: Path = RESULTS) -> str:

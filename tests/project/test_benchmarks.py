@@ -23,55 +23,6 @@ def test_readme_table_is_up_to_date() -> None:
     assert tables.readme(text) == text, REFRESH
 
 
-@pytest.fixture
-def measured(tmp_path: Path) -> Path:
-    """Two splits of one data set: RMSE 1 and 2 for sbnn, 3 and 3 for a method without densities."""
-    pd.DataFrame(
-        {
-            "dataset": "yacht",
-            "method": ["catboost", "sbnn", "catboost", "sbnn"],
-            "split": [0, 0, 1, 1],
-            "rmse": [3.0, 1.0, 3.0, 2.0],
-            "log_likelihood": [None, -0.5, None, -1.5],
-            "crps": [None, 0.1, None, 0.1],
-            "coverage": [None, 0.9, None, 1.0],
-            "parameters": [None, 20.0, None, 20.0],
-            "compact_parameters": [None, 6.0, None, 8.0],
-            "cpu": 2.0,
-        }
-    ).to_csv(tmp_path / "uci.csv", index=False)
-    return tmp_path
-
-
-def test_page_shows_means_and_standard_errors_over_splits(measured: Path) -> None:
-    text = tables.page(measured)
-    # mean of 1 and 2, and its standard error: 0.7071 / √2
-    scores = "1.500 ± 0.500 | −1.000 ± 0.500 | 0.100 ± 0.000 | 95 %"
-    sbnn = f"| **sbnn** | {scores} | 7 of 20 | 2.0 | 2 |"
-    catboost = "| CatBoost | 3.000 ± 0.000 | – | – | – | – | 2.0 | 2 |"
-    assert f"{sbnn}\n{catboost}" in text
-    assert "Lowest RMSE by another" not in text
-    assert "| **sbnn** | 1.50 / −1.00 |" in tables.readme_table(measured)
-    assert "| CatBoost | 3.00 / – |" in tables.readme_table(measured)
-    assert "| --- | --- |" in tables.readme_table(measured)
-
-
-def test_page_names_methods_with_a_lower_rmse(measured: Path) -> None:
-    table = pd.read_csv(measured / "uci.csv")
-    table.loc[table["method"] == "catboost", "rmse"] = 0.1
-    table.to_csv(measured / "uci.csv", index=False)
-    assert "Lowest RMSE by another method than sbnn: yacht (CatBoost)." in tables.page(measured)
-
-
-def test_readme_table_uses_only_splits_that_all_methods_have_run(measured: Path) -> None:
-    table = pd.read_csv(measured / "uci.csv")
-    table = table[(table["method"] != "catboost") | (table["split"] == 0)]
-    table.to_csv(measured / "uci.csv", index=False)
-    text = tables.readme_table(measured)
-    assert "yacht (1 splits)" in text
-    assert "| **sbnn** | 1.00 / −0.50 |" in text
-
-
 def test_missing_files_are_skipped(tmp_path: Path) -> None:
     assert tables.page(tmp_path) == tables.INTRODUCTION
     text = f"a\n{tables.START}\n| old |\n{tables.END}\nb"
