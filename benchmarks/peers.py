@@ -154,7 +154,7 @@ METHODS = {
         ebm_conformal,
         "EBM (interpret), conformal (crepes)",
         ("interpret.glassbox", "crepes.extras"),
-        splits=5,
+        splits=10,
     ),
     "deep_ensemble": Method(deep_ensemble, "deep ensemble", ("torch",)),
     "ngboost": Method(ngboost, "NGBoost", ("ngboost",)),
@@ -169,7 +169,7 @@ METHODS = {
     "ard_regression": Method(
         ard_regression, "ARD regression (scikit-learn)", ("sklearn.linear_model",)
     ),
-    "bde": Method(bde, "sampled networks (bde)", ("bde",), splits=2),
+    "bde": Method(bde, "sampled networks (bde)", ("bde",), splits=10),
     "bde_long": Method(
         bde_long, "sampled networks, long (bde)", ("bde",), splits=1, tables=("airfoil",)
     ),
