@@ -169,7 +169,7 @@ METHODS = {
     "ard_regression": Method(
         ard_regression, "ARD regression (scikit-learn)", ("sklearn.linear_model",)
     ),
-    "bde": Method(bde, "sampled networks (bde)", ("bde",), splits=10),
+    "bde": Method(bde, "sampled networks (bde)", ("bde",)),
     "bde_long": Method(
         bde_long, "sampled networks, long (bde)", ("bde",), splits=1, tables=("airfoil",)
     ),

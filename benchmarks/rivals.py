@@ -14,6 +14,7 @@ benchmarks/apart.txt; --python names its interpreter. Missing packages are repor
 Every fit uses one thread and writes its row to benchmarks/results/rivals.csv at once; a second call
 continues. The order makes comparisons complete early: first splits of all tables come first, and
 slow methods after them. With --minutes, fits that would not end in time are left for the next call.
+--again removes the rows of methods when it starts: leave it out to continue such a run.
 """
 
 from __future__ import annotations
@@ -206,9 +207,8 @@ def main(given: list[str] | None = None) -> None:
     tables = Tables(loaders)
     splits, skipped = sizes(tables, bool(options.tables), options.splits)
     out = Table(options.out, KEYS)
-    if options.again and not options.plan:
-        out.rows = [row for row in out.rows if row["method"] not in options.again]
     costs = Costs(out.rows)
+    out.rows = [row for row in out.rows if row["method"] not in options.again]
     done = {(row["table"], row["method"], int(row["split"])) for row in out.rows}
     todo = [job for job in jobs(splits, options.methods, costs) if job not in done]
     if options.plan:

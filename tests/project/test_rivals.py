@@ -378,6 +378,19 @@ def test_text_says_which_fits_shared_a_process():
     assert f"4 older fits to tips, yacht, which {shared}" in rival_text.comparison(table)
 
 
+def test_readme_has_only_methods_with_all_splits():
+    table = results()
+    table = table[(table["method"] != "gp") | (table["split"] == 0)]
+    text = rival_text.readme_text(table)
+    assert "yacht (2 splits)" in text
+    assert peers.TITLES["gp"] not in text
+
+
+def test_published_numbers_have_three_digits():
+    others = {"table": ["power"], "method": "TabPFN", "rmse": 3.005, "log_likelihood": -2.278}
+    assert "| power | TabPFN | 3.005 | −2.278 |" in rival_text.published(pd.DataFrame(others))
+
+
 def test_failed_fits_are_left_out_of_the_text():
     table = results()
     failed = {"table": "yacht", "method": "gp", "split": 9, "status": "MemoryError"}
