@@ -289,7 +289,7 @@ def _values(described: Any, kind: str, cells: np.ndarray) -> np.ndarray:
         days = cells.astype("datetime64[us]").astype(np.int64) / 86_400e6
     else:  # a time of day
         days = np.array([_hours(cell) for cell in cells]) / 24.0
-    out = []
+    out: list[np.ndarray] = []
     for part in described["parts"]:
         angle = 2 * np.pi * days / _PERIODS.get(part, 1.0)
         out += [days] if part == "elapsed" else [np.sin(angle), np.cos(angle)]
@@ -325,9 +325,9 @@ def _moment(cell: Any, form: str) -> Any:
         if not found:
             raise ValueError(f"{text!r} is not a date like those of the fit")
         year, month, day, hour, minute, second, rest, zone = found.groups()
-        clock = (int(part or 0) for part in (hour, minute, second))
-        moment = datetime.datetime(int(year), int(month), int(day or 1), *clock)
-        moment += datetime.timedelta(seconds=float("0." + rest[1:]) if rest else 0.0)
+        moment = datetime.datetime(int(year), int(month), int(day or 1), int(hour or 0))
+        seconds = int(second or 0) + (float("0." + rest[1:]) if rest else 0.0)
+        moment += datetime.timedelta(minutes=int(minute or 0), seconds=seconds)
         if zone and zone != "Z":
             hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
             ahead = datetime.timedelta(hours=hours, minutes=minutes)

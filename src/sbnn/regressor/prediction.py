@@ -238,7 +238,10 @@ class Predictions:
         return np.stack([self._units(d) for d in draws], axis=-1)
 
     def unknown_cells(self, X: Any) -> pd.DataFrame:
-        """Inputs of every row that are not known: empty cells, and categories new to the model.
+        """Inputs of every row that are not known: empty cells, and values new to the model.
+
+        New are categories that the fit did not have, and any other value of a column that was the
+        same in all rows of the fit: the model cannot know its effect.
 
         Parameters
         ----------
@@ -254,7 +257,8 @@ class Predictions:
         names = getattr(self, "feature_names_in_", np.arange(len(self.encoder_.columns)))
         index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(encoded.values))
         listed = lambda flags: [list(names[row]) if row.any() else [] for row in flags]
-        found = {"missing": listed(encoded.missing), "unseen": listed(encoded.unseen)}
+        unseen = encoded.unseen | self.encoder_.new_values(encoded)
+        found = {"missing": listed(encoded.missing), "unseen": listed(unseen)}
         return pd.DataFrame(found, index=index)
 
     def predict_frame(self, X: Any, level: float = 0.95, noise_std: Any = None) -> pd.DataFrame:

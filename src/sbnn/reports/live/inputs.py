@@ -10,7 +10,8 @@ import pandas as pd
 from sbnn._core.web_pages import visible
 from sbnn.reports.columns import column_of, numbers_of
 from sbnn.reports.fit import Fit
-from sbnn.tables.encoder import OTHER, PERIODS, InputColumn
+from sbnn.tables.date_parts import PERIODS
+from sbnn.tables.encoder import OTHER, InputColumn
 
 
 def input_data(fitted: Fit) -> list[dict[str, Any]]:
