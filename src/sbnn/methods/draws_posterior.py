@@ -158,7 +158,7 @@ class DrawsPosterior:
         name = self.network.activation
         p = len(self.likelihood.outputs)  # the first output of each target is its centre
         gradients = (input_gradient(self.phi[r], x_t, layout, name)[:, ::p] for r in rows)
-        shares = [gradient_shares(gradient, groups) for gradient in gradients]
+        shares = [gradient_shares(gradient, x_t, groups) for gradient in gradients]
         return np.mean(shares, axis=0), np.std(shares, axis=0)
 
     def compact(self, x_t: Array) -> DrawsPosterior:

@@ -174,7 +174,7 @@ class LastLayerPosterior:
         n_draws: int = 8,
     ) -> tuple[Array, Array]:
         layout, name = Layout(self.network.sizes), self.network.activation
-        shares = lambda phi: gradient_shares(input_gradient(phi, x_t, layout, name), groups)
+        shares = lambda phi: gradient_shares(input_gradient(phi, x_t, layout, name), x_t, groups)
         mean = shares(self.phi)
         draws = np.array([shares(phi) for phi in self.parameter_draws(n_draws, rng)])
         return mean, np.sqrt(((draws - mean) ** 2).mean(axis=0))

@@ -227,7 +227,7 @@ class ExactPosterior(LaplacePosterior):
             phi = self._phi(k)
             for r in rng.choice(len(phi), size=min(n_draws, len(phi)), replace=False):
                 gradient = input_gradient(phi[r], x_t, opt.layout, opt.activation)
-                found.append(gradient_shares(gradient[:, ::p], groups))
+                found.append(gradient_shares(gradient[:, ::p], x_t, groups))
                 weights.append(self.shares[k].mean() * bool(found[-1].any()))
         shares, own = np.array(found), np.array(weights)
         own = own / own.sum() if own.any() else np.full(len(own), 1.0 / len(own))

@@ -200,13 +200,13 @@ class LaplacePosterior:
         p = len(self.mixture.likelihood.outputs)  # the first output of each target is its centre
         for opt in self.mixture.optima:
             gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
-            modes.append(gradient_shares(gradient[:, ::p], groups))
+            modes.append(gradient_shares(gradient[:, ::p], x_t, groups))
             for delta in precision_of(opt).draw(rng, n_draws).T:
                 phi = opt.phi.copy()
                 phi[opt.active] += small * delta
                 moved = input_gradient(phi, x_t, opt.layout, opt.activation)
                 drawn = gradient + (moved - gradient) / small
-                draws.append(gradient_shares(drawn[:, ::p], groups))
+                draws.append(gradient_shares(drawn[:, ::p], x_t, groups))
         own = self.shares.mean(axis=1) * np.any(modes, axis=1)
         own = own / max(own.sum(), 1e-300)
         mean = own @ np.array(modes)
