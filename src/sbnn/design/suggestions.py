@@ -134,7 +134,7 @@ class Suggestions:
         if goal == "accuracy":
             both = np.concatenate([x_t, self._standardised(reference)], axis=1)
             draws = posterior.sample(both, N_DRAWS, rng)
-            noise = posterior.noise_std_at(x_t) ** 2
+            noise = posterior.noise_at(x_t).std() ** 2
             return reduce_variance(draws[:, :m], draws[:, m:], noise, n)
         draws = posterior.sample(np.concatenate([x_t, self._inputs], axis=1), N_DRAWS, rng)[..., 0]
         draws = -draws if goal == "maximum" else draws

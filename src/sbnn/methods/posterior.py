@@ -124,8 +124,8 @@ class Posterior(Protocol):
         """
         ...
 
-    def noise_std_at(self, x_t: np.ndarray) -> np.ndarray:
-        """Standard deviation of the noise of new observations at `x_t`, shape (m, n_out)."""
+    def noise_at(self, x_t: np.ndarray) -> Predictive:
+        """Distribution of the noise of new observations at `x_t`, points (m, n_out)."""
         ...
 
     def sample(

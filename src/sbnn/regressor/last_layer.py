@@ -19,7 +19,7 @@ from sbnn.evidence.linear.blocks import Block, LocalSource, Reader
 from sbnn.evidence.linear.layer import KnownNoise, Layer, learn_layer
 from sbnn.evidence.linear.storage import layer_arrays, layer_from_arrays
 from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
-from sbnn.likelihoods import Likelihood, noise_std
+from sbnn.likelihoods import Likelihood, noise_distribution
 from sbnn.methods.draws_posterior import used_inputs
 from sbnn.methods.last_layer.learn import messages
 from sbnn.methods.posterior import gradient_shares
@@ -150,10 +150,10 @@ class LastLayerPosterior:
             weights, mean[None, ..., None], variance[None, ..., None], theta[None]
         )
 
-    def noise_std_at(self, x_t: Array) -> Array:
+    def noise_at(self, x_t: Array) -> Predictive:
         shape = (1, x_t.shape[1], len(self.layer.fits))
         nothing = np.zeros((*shape, 1))
-        return noise_std(
+        return noise_distribution(
             self.layer.likelihood, np.ones(shape), nothing, nothing, self.layer.theta[None]
         )
 

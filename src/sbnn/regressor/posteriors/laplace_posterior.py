@@ -14,7 +14,7 @@ from sbnn.evidence.columns import SCREENED
 from sbnn.evidence.laplace.mixture import (
     SparseMixture,
     compacted,
-    noise_std_at,
+    noise_at,
     precision_of,
     predictive,
     sample,
@@ -94,7 +94,7 @@ class LaplacePosterior:
             opt.precision = opt.precision.as_primal()
         mixture = replace(mixture, reach=_reach(mixture, x_t, some))
         x_t, rows = x_t[:, some], None if rows is None else rows[some]
-        noise = np.average(noise_std_at(mixture, x_t) ** 2, axis=0, weights=rows)
+        noise = np.average(noise_at(mixture, x_t).std() ** 2, axis=0, weights=rows)
         losses = np.full((len(mixture.optima), 2), np.nan)
         return cls(mixture, shares_at(mixture, x_t, rows), noise, losses)
 
@@ -177,8 +177,8 @@ class LaplacePosterior:
         """One component per optimum (and node of its noise), points (m, n_out)."""
         return predictive(self.mixture, x_t, noise, noise_std)
 
-    def noise_std_at(self, x_t: Array) -> Array:
-        return noise_std_at(self.mixture, x_t)
+    def noise_at(self, x_t: Array) -> Predictive:
+        return noise_at(self.mixture, x_t)
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_out)."""
@@ -237,7 +237,7 @@ class LaplacePosterior:
     def alone(self, k: int, x_t: Array) -> LaplacePosterior:
         """The posterior at optimum k only; `x_t` are inputs to average its noise over."""
         mixture = replace(self.mixture, optima=(self.mixture.optima[k],), weights=np.ones(1))
-        noise = (noise_std_at(mixture, x_t) ** 2).mean(axis=0)
+        noise = (noise_at(mixture, x_t).std() ** 2).mean(axis=0)
         shares, losses = np.ones((1, self.shares.shape[1])), np.zeros((1, 2))
         return replace(self, mixture=mixture, shares=shares, noise_variance=noise, losses=losses)
 
