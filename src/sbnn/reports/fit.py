@@ -179,6 +179,7 @@ def fit(
     verify: bool = False,
     time_limit: float | None = None,
     watched: Watched = contextlib.nullcontext,
+    quick: bool = False,
 ) -> Fit:
     """Fit a model to a table and score it on unseen rows.
 
@@ -209,6 +210,8 @@ def fit(
         their best results so far.
     watched : function of the model, optional
         A context in which the model is fitted.
+    quick : bool
+        Score about 100 rows only; see `n_refits`.
 
     Returns
     -------
@@ -239,11 +242,13 @@ def fit(
     with warnings.catch_warnings(record=True) as caught_again:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)  # from refits; visible in the scores
-        share = rest and rest / n_refits(len(y))
-        make = lambda: SparseBNNRegressor(**options, time_limit=share)
-        scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold, known)
+        n_run, seed = n_refits(len(y), quick), options["random_state"] or 0
+        make = lambda: SparseBNNRegressor(**options, time_limit=rest and rest / n_run)
+        scored = held_out(model, make, x, y, seed, on_fold, known, n_run)
+        if len(scored.rows) < len(y) and quick:
+            scored = replace(scored, how=f"{scored.how} (without --quick, more rows are held out)")
         step("scoring simple models")
-        simple = baseline_scores(x, y, options["random_state"] or 0, known)
+        simple = baseline_scores(x, y, seed, known, n_run)
     unseen = time.perf_counter() - begun
     record = _record(model, list(features), list(targets), scored)
     record = replace(
