@@ -75,8 +75,8 @@ def about_size(fitted: Fit) -> list[str]:
         row = " in a typical row" if varies(typical[:, k]) else ""
         out.append(
             f"Typical noise of “{name}”{row}: {both[0]}; 68 % of the noise is within this "
-            f"distance, as within one standard deviation of Gaussian noise. Its standard deviation "
-            f"is {both[1]}, to which the tails contribute most."
+            "distance, as within one standard deviation of Gaussian noise. With its tails, its own "
+            f"standard deviation is {both[1]}."
         )
     return out
 

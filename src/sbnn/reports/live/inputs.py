@@ -31,10 +31,10 @@ def input_data(fitted: Fit) -> list[dict[str, Any]]:
 
 
 def _input(fitted: Fit, name: str) -> dict[str, Any]:
-    column = column_of(fitted, name)
+    column, read_as = column_of(fitted, name), fitted.record.columns.get(name, {}).get("kind")
     out: dict[str, Any] = {
         "name": visible(name),
-        "kind": column.kind,
+        "kind": "boolean" if read_as == "boolean" else column.kind,
         "indicator": column.indicator,
     }
     if column.kind == "category":
