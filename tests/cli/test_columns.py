@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import runpy
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,20 @@ def test_predict_flags_gaps_and_unseen_categories(fitted):
     assert got["y_std"][0] == pytest.approx(std[0])
     answer = json.loads(run("predict", out, path / "new.csv", "--json").stdout)
     assert answer["unseen"] == [[], [], ["city"], []]
+
+
+def test_exported_file_reads_cells_as_in_the_fit(fitted):
+    """Percentages, yes and no, and dates are text in the file and numbers in the model."""
+    path, out, _, table = fitted
+    new = table.dropna().drop(columns=["y", "id"]).astype(str)
+    new.to_csv(path / "cells.csv", index=False)
+    expected = json.loads(run("predict", out, path / "cells.csv", "--json").stdout)
+    run("export", out, path / "model.py")
+    predict = runpy.run_path(str(path / "model.py"))["predict"]
+    mean, std = predict(new.to_dict("list"), return_std=True)
+    predicted = expected["predictions"]["y"]
+    assert (np.abs(mean - predicted["mean"]) < 1e-6 * np.array(predicted["std"])).all()
+    np.testing.assert_allclose(std, predicted["std"], rtol=1e-6)
 
 
 def test_predict_reads_cells_as_in_the_fit(fitted):

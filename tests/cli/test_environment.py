@@ -15,10 +15,11 @@ from command_line import PROGRAM
 
 from sbnn import SparseBNNRegressor
 from sbnn._core.files.digests import file_digest, seal_mapping
+from sbnn._core.json_text import dumps
 from sbnn.cli import environment as settings
 from sbnn.cli.environment import use_cache, use_cores
 from sbnn.reports.columns import describe
-from sbnn.reports.fit import Record, Source, dumps
+from sbnn.reports.fit import Record, Source
 from sbnn.reports.fit_folder import DIGESTS
 from sbnn.reports.output_paths import FIT, MODEL
 

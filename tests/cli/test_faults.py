@@ -17,11 +17,11 @@ from command_line import PROGRAM, run
 from typer.testing import CliRunner
 
 from sbnn._core.files.digests import seal_mapping
+from sbnn._core.json_text import dumps
 from sbnn.cli import streams
 from sbnn.cli.app import app
 from sbnn.reports import fit as fits
 from sbnn.reports import fit_folder, page
-from sbnn.reports.fit import dumps
 
 FIT = ["--target", "y"]
 SAY = (

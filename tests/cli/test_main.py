@@ -377,13 +377,13 @@ def test_time_limit_and_quick_reach_the_fit(place, monkeypatch):
     seen = {}
 
     def stop(data, features, targets, options, *rest):
-        seen.update(options=options, time_limit=rest[-2])
+        seen.update(options=options, time_limit=rest[-3], quick=rest[-1])
         raise terminal.UsageError("enough")
 
     monkeypatch.setattr(fits, "fit", stop)
     arguments = ["--target", "y", "--quick", "--time-limit", "2.5", "--out", place / "limited"]
     run("fit", place / "data.csv", *arguments, code=2)
-    assert (seen["options"]["n_starts"], seen["time_limit"]) == (4, 150.0)
+    assert (seen["options"]["n_starts"], seen["time_limit"], seen["quick"]) == (4, 150.0, True)
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "soon", "inf", "nan"])

@@ -18,6 +18,7 @@ def table():
     rng = np.random.default_rng(0)
     n = 40
     frame = pd.DataFrame({"heat": rng.uniform(20, 30, n), "city": rng.choice(["Oslo", "Rome"], n)})
+    frame["batch"] = 7
     frame["y"] = 0.3 * frame["heat"] + (frame["city"] == "Rome") + 0.1 * rng.normal(size=n)
     frame.loc[3, "heat"] = np.nan
     return frame
@@ -26,12 +27,13 @@ def table():
 def test_next_prints_rows_and_what_to_expect_from_them(fitted):
     out, _ = fitted
     printed = run("next", out, "--n", "2", "--range", "heat=24:26", "--range", "city=Rome").stdout
-    header, *rows, empty, sentence = printed.splitlines()
+    header, *rows, empty, sentence, unused = printed.splitlines()
     assert header.split() == ["heat", "city", "y_mean", "y_std", "gain"]
     assert len(rows) == 2
     assert all("Rome" in row and 24 <= float(row.split()[0]) <= 26 for row in rows)
     assert empty == ""
     assert sentence.startswith("Measuring these 2 rows would reduce the average variance")
+    assert unused == "Any value will do for 'batch': the model does not use it."
 
 
 def test_next_agrees_with_the_estimator_in_json_and_in_a_file(fitted, place):
@@ -58,6 +60,48 @@ def test_next_chooses_from_candidates_by_line(fitted, place):
     rows = pd.read_csv(place / "rows.csv")
     heat = [rows["heat"].iloc[line - 2] for line in lines]  # the first row is on line 2
     np.testing.assert_allclose([row["heat"] for row in answer["suggestions"]], heat)
+
+
+def test_next_keeps_candidates_with_unknown_cells_that_do_not_matter(fitted, place):
+    out, _ = fitted
+    rows = table().drop(columns="y").dropna().head(6)
+    rows["batch"] = np.nan
+    rows.to_csv(place / "gaps.csv", index=False)
+    result = run("next", out, "--n", "3", "--candidates", place / "gaps.csv", "--json")
+    assert "left out" not in result.stderr
+    assert "the model does not use this column" in result.stderr
+    suggested = json.loads(result.stdout)["suggestions"]
+    assert len(suggested) == 3
+    assert all(np.isfinite(row["gain"]) for row in suggested)
+
+
+def test_next_warns_about_rows_outside_the_training_data(fitted, place):
+    out, _ = fitted
+    rows = table().drop(columns="y").dropna().head(6)
+    rows.loc[rows.index[:2], "heat"] = 99.0
+    rows.loc[rows.index[:3], "batch"] = 8
+    rows.to_csv(place / "far.csv", index=False)
+    message = run("next", out, "--n", "2", "--candidates", place / "far.csv").stderr
+    assert "2 of 6 candidates are outside the range of the fit ('heat': 2)" in message
+    assert "3 of 6 candidates have new values in columns that were the same" in message
+    message = run("next", out, "--n", "2", "--range", "heat=50:60").stderr
+    assert "2 of 2 suggested rows are outside the range of the fit ('heat': 2)" in message
+    assert run("next", out, "--n", "2").stderr == ""
+
+
+def test_predict_warns_about_new_values_of_constant_columns(fitted, place):
+    out, _ = fitted
+    rows = table().drop(columns="y").dropna().head(4)
+    rows.loc[rows.index[0], "batch"] = 8
+    rows.to_csv(place / "batch.csv", index=False)
+    result = run("predict", out, place / "batch.csv", "--json")
+    answer = json.loads(result.stdout)
+    assert answer["unseen"] == [["batch"], [], [], []]
+    assert answer["extrapolates"] == [[], [], [], []]
+    assert (
+        "1 of 4 rows has a new value in a column that was the same in all rows of the fit "
+        "('batch': 1); the model cannot know their effect"
+    ) in result.stderr
 
 
 def test_next_leaves_out_columns_that_the_model_does_not_use(capsys):

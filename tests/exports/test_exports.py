@@ -11,6 +11,8 @@ import pytest
 
 from sbnn import SparseBNNRegressor
 from sbnn._core.extras import MissingExtraError
+from sbnn.exports import portable
+from sbnn.tables import dates
 
 QUICK = {"group_iterations": 15, "iterations": 10, "neuron_moves": 0}
 NOISE = ("constant", "student_t", "varying", "varying_student_t")
@@ -116,6 +118,91 @@ def test_exports_equal_predict_for_a_typed_table(typed, read, tmp_path):
     path = tmp_path / f"model.{suffix}"
     model.export(path)
     assert_same(of(path, new), predicted(model, new))
+
+
+@pytest.fixture(scope="module")
+def written():
+    """A model of cells as people write them; only `load` and `city` have an effect."""
+    rng = np.random.default_rng(2)
+    n = 80
+    load, city = rng.uniform(900, 2000, n), rng.choice(["Rome", "Oslo"], n)
+    days = pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    frame = pd.DataFrame(
+        {
+            "load": [f"{v:,.1f}" for v in load],
+            "city": city,
+            "humidity": [f"{v:.1f} %" for v in rng.uniform(0, 100, n)],
+            "day": days.strftime("%d.%m.%Y"),
+            "on": rng.choice(["yes", "no"], n),
+            "clock": [f"{h:02d}:{m:02d}" for h, m in rng.integers(0, 24, (n, 2))],
+            "grade": rng.choice(["a", "b", "c"], n),
+        }
+    )
+    y = 0.01 * load + 3.0 * (city == "Rome") + 0.1 * rng.normal(size=n)
+    model = quick("constant", (3,)).fit(frame, y)
+    return model, frame
+
+
+def test_python_file_reads_cells_as_predict_does(written, tmp_path):
+    model, frame = written
+    assert dict(model.columns_["kind"]) == {
+        "load": "number", "city": "category", "humidity": "percent", "day": "date",
+        "on": "boolean", "clock": "time", "grade": "category",
+    }  # fmt: skip
+    model.export(tmp_path / "model.py")
+    for rows in (frame, frame.assign(humidity=12.5, load=1234, on=True)):
+        assert_same(of_python(tmp_path / "model.py", rows), predicted(model, rows))
+    cells = frame.head(3).to_numpy()
+    found = runpy.run_path(str(tmp_path / "model.py"))["predict"](cells.tolist())
+    np.testing.assert_allclose(found, model.predict(frame.head(3)), rtol=1e-9)
+
+
+def test_python_file_accepts_unknown_cells_of_inputs_without_effect(written, tmp_path):
+    model, frame = written
+    assert (model.feature_relevance_[2:] == 0).all()
+    model.export(tmp_path / "model.py")
+    rows = frame.assign(grade="new", on=None, clock="n/a", humidity="", day=pd.NaT)
+    rows.loc[::2, "humidity"] = "7 %"
+    assert_same(of_python(tmp_path / "model.py", rows), predicted(model, rows))
+    with pytest.raises(ValueError, match="'load' has missing cells"):
+        of_python(tmp_path / "model.py", rows.assign(load=""))
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "fault"),
+    [
+        ("humidity", "12", r"'humidity' \(percent\).*'12' has no percent sign"),
+        ("load", "7 %", "'7 %' has a percent sign"),
+        ("load", "1,5", "could not convert"),
+        ("on", "2", "neither true nor false"),
+        ("day", "soon", "'soon' is not a date"),
+        ("clock", "noon", "'noon' is not a time of day"),
+    ],
+)
+def test_python_file_refuses_wrong_cells(written, tmp_path, column, cell, fault):
+    model, frame = written
+    model.export(tmp_path / "model.py")
+    with pytest.raises(ValueError, match=fault):
+        of_python(tmp_path / "model.py", frame.assign(**{column: cell}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2020-01-31", "2020-1-5", "2020-01", "2020-01-31 14:30", "2020-01-31T14:30:05.25Z",
+     "2020-01-31T14:30+02:00", "2020-01-31 14:30:00 -0330"],
+)  # fmt: skip
+def test_python_file_reads_iso_dates_as_predict_does(text):
+    expected = dates.parse([text], dates.ISO)[0]
+    assert np.datetime64(portable._moment(text, dates.ISO), "us") == expected
+
+
+def test_onnx_ignores_inputs_without_effect(tmp_path):
+    pytest.importorskip("onnx")
+    x, y = data()
+    model = quick("constant", (3,)).fit(np.c_[x, x[:, 0] ** 0], y[:, 0])
+    model.export(tmp_path / "model.onnx")
+    rows = np.c_[x, np.full(len(x), np.nan)]
+    assert_same(of_onnx(tmp_path / "model.onnx", rows), predicted(model, rows))
 
 
 def test_exports_equal_predict_with_an_exact_output_layer(read, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_within_errors
 
 import sbnn
-from sbnn.methods.posterior import summary
+from sbnn.methods.posterior import gradient_shares, summary
 
 X_T = np.linspace(-2, 2, 5)[None]
 
@@ -70,3 +70,21 @@ def test_table_and_counts_agree(posterior):
     assert table["n_kept"].sum() == kept
     assert table["n_parameters"].sum() == total
     assert kept <= total
+
+
+@pytest.mark.parametrize("reference", range(3))
+def test_share_of_a_category_does_not_depend_on_the_level_without_a_column(reference):
+    """f = 0.5 z + a[level] at n rows: shares are those of the variances."""
+    rng = np.random.default_rng(0)
+    level, effects = rng.integers(3, size=400), np.array([0.0, 2.0, 2.1])
+    others = [k for k in range(3) if k != reference]
+    hot = np.array([level == k for k in others], dtype=float)
+    scale = hot.std(axis=1)
+    z = rng.normal(size=400)
+    x_t = np.vstack([(z - z.mean()) / z.std(), (hot - hot.mean(axis=1)[:, None]) / scale[:, None]])
+    x_t = np.vstack([x_t, np.zeros(400)])  # constant, with a weight that the data leave free
+    slopes = np.r_[0.5, (effects[others] - effects[reference]) * scale, 3.0]
+    gradient = np.repeat(slopes[:, None, None], 400, axis=2)
+    shares = gradient_shares(gradient, x_t, np.array([0, 1, 1, 2]))
+    variances = np.array([0.25, effects[level].var(), 0.0])
+    np.testing.assert_allclose(shares, variances / variances.sum(), rtol=1e-9)

@@ -285,11 +285,20 @@ def test_problems_and_pruned_have_readable_reprs(small_result):
     )
     gamma = np.ones(problem.n_parameters)
     gamma[[1, 7]] = 0.0  # W[1][2,1] and W[2][1,2]: all weights of neuron 2
+    gamma[2] = 0.45
     pruned = prune(problem, np.ones((5, 10)), gamma, 0.1)
     assert repr(pruned) == (
-        "<sbnn pruned: 2 of 10 parameters are zero (W[1][2,1], W[2][1,2]); 1 neuron(s) removed, "
-        "leaving a 1-2-1 network>"
+        "<sbnn pruned: 2 of 10 parameters removed\n"
+        "  removed: W[1][2,1], W[2][1,2]\n"
+        "  kept: W[1][1,1], W[1][3,1], b[1][1], b[1][2], b[1][3], W[2][1,1], W[2][1,3], b[2][1]\n"
+        "  borderline: W[1][3,1] (γ = 0.45); the data hardly decide, so compare the evidence with "
+        "and without\n"
+        "  network: 1-2-1, 1 neuron removed>"
     )
+    assert set(pruned.names) | set(pruned.kept) == set(problem.names)
+    assert pruned.borderline == {"W[1][3,1]": 0.45}
+    gamma[2] = 0.9
+    assert "borderline" not in repr(prune(problem, np.ones((5, 10)), gamma, 0.1))
 
 
 def test_network_with_a_custom_prior_is_loaded_without_its_problem(tmp_path, small_result):

@@ -65,11 +65,27 @@ def test_text_dates_and_gaps_are_fitted(fitted):
     assert 0.88 <= np.mean((interval[:, 0] <= y) & (y <= interval[:, 1])) <= 0.99
 
 
-def test_relevance_of_a_category_is_the_sum_over_its_columns(fitted):
-    shares, _ = fitted.posterior_.sensitivities(fitted._inputs, np.random.default_rng(0))
-    assert shares.shape == (10,)
-    summed = np.bincount(fitted.encoder_.groups, shares)
-    np.testing.assert_allclose(fitted.feature_relevance_, summed, rtol=1e-9)
+def test_relevance_of_a_category_is_the_variance_of_its_effect():
+    """A linear function of 1 × real, 0.38 × weak and one level that differs, against its variances.
+
+    The sum over the one-hot columns, which was reported before, ranks the category above the input.
+    """
+    rng = np.random.default_rng(0)
+    kind = rng.choice(list("abcd"), 300, p=[0.4, 0.2, 0.2, 0.2])
+    X = pd.DataFrame({"real": rng.normal(size=300), "weak": rng.normal(size=300), "kind": kind})
+    X["idle"] = rng.choice([f"k{i}" for i in range(12)], 300)
+    effects = np.column_stack([X["real"], 0.38 * X["weak"], 0.6 * (kind == "a")])
+    y = effects.sum(axis=1) + 0.1 * rng.normal(size=300)
+    model = SparseBNNRegressor(**QUICK).fit(X, y)
+    expected = effects.var(axis=0) / effects.var(axis=0).sum()
+    np.testing.assert_allclose(model.feature_relevance_[:3], expected, atol=0.02)
+    assert model.feature_relevance_[3] < 0.01
+    shares, _ = model.posterior_.sensitivities(model._inputs, np.random.default_rng(0))
+    summed = np.bincount(model.encoder_.groups, shares)
+    assert summed[2] > summed[1] > 0
+    assert model.feature_relevance_[2] < model.feature_relevance_[1]
+    losses = model.input_relevance_["loss"].to_numpy()
+    assert np.argsort(-losses, kind="stable").tolist() == [0, 1, 2, 3]
 
 
 def test_categories_are_dummy_columns_without_the_most_frequent():
@@ -326,3 +342,32 @@ def test_sampling_methods_take_gaps_and_text():
     )
     model.fit(X, y)
     assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_new_values_of_constant_columns_are_flagged(named):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=40), "batch": 7.0, "site": 3.0})
+    y = X["a"] + 0.1 * rng.normal(size=40)
+    X.loc[4, "site"] = np.nan
+    X = X if named else X.to_numpy()
+    with pytest.warns(sbnn.DataWarning, match=r"What another value would change cannot be learned"):
+        model = SparseBNNRegressor((1,), n_starts=2, noise="constant", random_state=0).fit(X, y)
+    rows = np.array([[0.0, 7.0, 3.0], [0.0, 8.0, 3.0], [0.0, 8.0, 4.0], [0.0, 7.0, np.nan]])
+    new = pd.DataFrame(rows, columns=["a", "batch", "site"]) if named else rows
+    found = model.unknown_cells(new)
+    batch, site = ("batch", "site") if named else (1, 2)
+    assert found["unseen"].tolist() == [[], [batch], [batch, site], []]
+    assert found["missing"].tolist() == [[], [], [], [site]]
+    mean = model.predict(new)
+    np.testing.assert_allclose(mean, mean[0])
+
+
+def test_new_values_of_constant_text_and_dates_are_flagged(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=40), "day": pd.Timestamp("2024-05-01"), "k": "x"})
+    model = SparseBNNRegressor((1,), n_starts=2, noise="constant", random_state=0).fit(X, X["a"])
+    model.save(tmp_path / "model.nc")
+    new = X.head(3).assign(day=pd.to_datetime(["2024-05-01", "2024-05-02", None]), k=list("xzx"))
+    found = sbnn.load(tmp_path / "model.nc").unknown_cells(new)
+    assert found["unseen"].tolist() == [[], ["day", "k"], []]

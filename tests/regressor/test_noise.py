@@ -51,6 +51,30 @@ def test_interval_is_the_quantile_of_the_predictive_distribution():
     assert inside == pytest.approx(0.9, abs=4 * np.sqrt(0.9 * 0.1 / 4000))
 
 
+@pytest.mark.parametrize("noise", MODELS)
+def test_typical_noise_holds_68_percent_of_the_noise(noise):
+    model = fit(noise)
+    typical, scale = model.typical_noise_at(X[:5]), model._scaling.y_scale
+    noise_alone = model.posterior_.noise_at(model._scaling.inputs(X[:5])).rescaled(scale)
+    inside = noise_alone.cdf(typical[:, None]) - noise_alone.cdf(-typical[:, None])
+    np.testing.assert_allclose(inside, 0.6827, atol=1e-4)
+    if "student" not in noise:
+        np.testing.assert_allclose(typical, model.noise_std_at(X[:5]), rtol=0.02)
+
+
+def test_typical_noise_is_not_enlarged_by_outliers():
+    """400 rows with noise of 0.3 and 6 gross outliers: the std is 1.6 times as large, or more."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (400, 2))
+    y = np.sin(x[:, 0]) + 0.5 * x[:, 1] + 0.3 * rng.normal(size=400)
+    y[rng.choice(400, 6, replace=False)] += rng.choice([-10.0, 10.0], 6)
+    model = SparseBNNRegressor((4,), noise="student_t", n_starts=4, random_state=0).fit(x, y)
+    typical = model.typical_noise_at(x)
+    assert typical.shape == (400,)
+    np.testing.assert_allclose(typical, 0.3, rtol=0.15)
+    assert model.noise_std_ > 1.5 * 0.3
+
+
 def test_student_t_noise_resists_gross_outliers():
     """Three outliers ruin a Gaussian fit and hardly move a Student-t fit."""
     grid = np.linspace(-2, 2, 30)[:, None]

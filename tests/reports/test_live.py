@@ -25,6 +25,7 @@ from sbnn.reports.live.page_data import as_script, page_data
 from sbnn.reports.live.rows import row_data, worst_rows
 from sbnn.reports.live.suggested import next_measurements
 from sbnn.reports.validation import cross_validate
+from sbnn.tables.column_types import ColumnType
 
 OPTIONS = {
     "hidden_layer_sizes": (3,), "method": "laplace_nsbl", "noise_std": None, "n_starts": 2,
@@ -199,6 +200,42 @@ document.title = JSON.stringify({
   across: document.getElementById("rows-x").value,
   cells: document.querySelectorAll("#surface rect").length});
 """
+
+
+def test_long_names_of_inputs_do_not_widen_the_page(report, tmp_path):
+    copied = tmp_path / "report.html"
+    text = report.read_text(encoding="utf-8")
+    assert '"name":"load"' in text
+    copied.write_text(text.replace('"name":"load"', f'"name":"{"a long name " * 9}"'), "utf-8")
+    content, window = browser.widths(copied, 400)
+    assert content <= window == 400
+
+
+CHOICES = """
+const [flag, same] = [1, 3].map((k) => document.getElementById("input-" + k));
+const exact = same.parentElement.querySelector("input:not([type=range])");
+exact.value = 7; exact.dispatchEvent(new Event("input"));
+const answer = document.getElementById("answer").textContent;
+document.title = JSON.stringify({flag: Array.from(flag.options, (o) => o.text), answer});
+"""
+
+
+def test_page_shows_yes_and_no_and_says_that_effects_of_constants_are_unknown(tmp_path):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.normal(size=40), "flag": rng.integers(2, size=40) * 1.0})
+    data["idle"], data["batch"] = rng.normal(size=40), 5.0
+    data["y"] = data["a"] + data["flag"] + 0.1 * rng.normal(size=40)
+    kinds = {name: ColumnType("number") for name in ("a", "idle", "batch")}
+    types = {**kinds, "flag": ColumnType("boolean")}
+    found = fit(data, ["a", "flag", "idle", "batch"], ["y"], OPTIONS, types=types)
+    path = tmp_path / "report.html"
+    path.write_text(page.render(found), encoding="utf-8")
+    seen = browser.visit(path, CHOICES)
+    assert seen.console == []
+    shown = json.loads(seen.title)
+    assert shown["flag"] == ["no", "yes"]
+    assert "One value in all of the data: batch. What another value changes" in shown["answer"]
+    assert "extrapolates" not in shown["answer"]
 
 
 def test_page_is_used_by_keyboard_and_rows_show_their_values(typed, report):

@@ -259,7 +259,11 @@ def test_fit_names_its_outliers_everywhere(contaminated, tmp_path):
     y, mean = contaminated.held_out.y[rest], contaminated.held_out.mean[rest]
     r2 = explained(r2_score(y, mean))
     assert f"the rows that do not fit the rest, it explains {r2} of the variance" in texts[0]
+    assert any("(68 % of it is within this distance; with its tails, the" in t for t in texts)
+    assert record.typical_noise == pytest.approx([0.2], rel=0.25)
+    assert record.noise_std[0] > 2 * record.typical_noise[0]
     html = page.render(contaminated)
+    assert "Typical noise of “y”: 0.2" in html
     assert "Rows that do not fit the rest" in html
     assert all(f"<tr><td>{line}</td>" in html for line in (9, 42, 92))
     fit_folder.save(contaminated, tmp_path)

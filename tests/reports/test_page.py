@@ -18,6 +18,7 @@ import pytest
 from scipy.stats import binom
 
 from sbnn._core import text as formats
+from sbnn._core.json_text import dumps
 from sbnn._core.messages import SamplerStuck, SamplingFinished, SamplingSlow, SearchEnded
 from sbnn.likelihoods import Gaussian
 from sbnn.methods.draws_posterior import DrawsPosterior
@@ -36,7 +37,7 @@ from sbnn.reports import fit as fits
 from sbnn.reports.account import about_inputs, about_weights, order_of_inputs, relevance_table
 from sbnn.reports.cautions import cautions
 from sbnn.reports.drawing import figures, network_graph
-from sbnn.reports.fit import Run, dumps, fit, judged
+from sbnn.reports.fit import Run, fit, judged
 from sbnn.reports.page import GLOSSARY
 
 EVIL = "<script>alert(1)</script>"

@@ -9,6 +9,7 @@ from scipy import stats
 
 from sbnn.regressor.options import infeasible
 from sbnn.reports import validation
+from sbnn.reports.fit import fit
 from sbnn.scores import NormalMixture
 
 
@@ -217,3 +218,24 @@ def test_left_out_row_of_weight_two_is_removed_twice():
     held = validation.leave_one_out(model, rows, rows, validation.PerRow(weights=weights))
     assert held.mean[0, 0] == pytest.approx(y[2:].mean(), abs=0.03)
     assert held.mean[1, 0] == pytest.approx((y.sum() - y[2]) / 11, abs=0.03)
+
+
+def test_quick_fit_scores_about_100_rows_and_says_so():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.uniform(-1, 1, size=300)})
+    data["y"] = data["a"] + 0.1 * rng.normal(size=300)
+    options = {
+        "hidden_layer_sizes": (1,), "method": "laplace", "noise": "constant", "n_starts": 1,
+        "random_state": 0,
+    }  # fmt: skip
+    folds = []
+    found = fit(
+        data, ["a"], ["y"], options, quick=True, on_fold=lambda done, n: folds.append((done, n))
+    )
+    assert folds == [(0, 2), (1, 2), (2, 2)]
+    assert len(found.held_out.rows) == 120
+    assert found.record.validation.startswith("120 held-out rows, each predicted by a fit that did")
+    assert "without --quick" in found.record.validation
+    few = fit(data.head(60), ["a"], ["y"], options, quick=True)
+    assert len(few.held_out.rows) == 60  # small tables are quick anyway, and need every row
+    assert "quick" not in few.record.validation

@@ -21,6 +21,13 @@ def test_points_that_may_mark_thousands_in_a_semicolon_file_are_noted(tmp_path):
     assert "if the points mark thousands, remove them" in note
 
 
+def test_commas_that_may_mark_thousands_in_a_semicolon_file_are_noted(tmp_path):
+    commas, doubt = notes_of(tmp_path, "a;b;y\n1,234;7;1\n12,500;8;2\n999;9;3\n")
+    assert "decimal commas" in commas
+    assert "column 'a': 1,234 is read with a decimal comma" in doubt
+    assert "if the commas mark thousands, remove them" in doubt
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -164,6 +164,53 @@ def test_points_mark_thousands_in_all_columns_once_one_is_beyond_doubt(tmp_path)
     np.testing.assert_array_equal(found["b"], 1234.5)
 
 
+MARKED = {
+    "commas, a point in the cell": (
+        ["1,234.5", "2,000", "999.5"],
+        [1234.5, 2000, 999.5],
+        [1, 2, 3],
+    ),
+    "points, a comma in the cell": (
+        ["1.234,5", "2.000", "999,5"],
+        [1234.5, 2000, 999.5],
+        [1, 2, 3],
+    ),
+    "commas twice": (["1,234,567", "2,345", "999"], [1234567, 2345, 999], [1, 2, 3]),
+    "points twice": (["1.234.567", "2.345", "999"], [1234567, 2345, 999], [1, 2, 3]),
+    "commas beside points": (["1,234", "2,345", "999"], [1234, 2345, 999], ["1.5", "2.5", "3"]),
+    "points beside commas": (["1.234", "2.345", "999"], [1234, 2345, 999], ["1,5", "2,5", "3"]),
+    "one number decides": (["1,234", "2,345", "999"], [1234, 2345, 999], ["0.25", "2", "3"]),
+}
+
+
+@pytest.mark.parametrize("kind", MARKED)
+def test_thousands_are_read_where_semicolons_separate_cells(tmp_path, kind):
+    cells, values, others = MARKED[kind]
+    rows = "".join(f"{cell};{other};{i}\n" for i, (cell, other) in enumerate(zip(cells, others)))
+    path = write(tmp_path, "a;b;y\n" + rows * 3)
+    found = tables.read(path, ["y"])
+    assert [t.kind for t in found.types.values()] == ["number", "number"]
+    np.testing.assert_array_equal(found.frame["a"], values * 3)
+    expected = [float(str(other).replace(",", ".")) for other in others]
+    np.testing.assert_array_equal(found.frame["b"], expected * 3)
+    assert "mark thousands" in found.notes[0]
+
+
+def test_wrong_cell_is_named_rather_than_the_thousands_beside_it(tmp_path):
+    with pytest.raises(TableError, match=r"line 7, column 'a': '1,5' has a comma") as caught:
+        column(tmp_path, ["12,345.6", "2,345.5", "999.5", "0.25", "7", "1,5"], ";")
+    assert "more cell" not in str(caught.value)
+    with pytest.raises(TableError, match=r"'1\.234,5' has a decimal comma, but other numbers"):
+        column(tmp_path, ["1.234,5", "0.5", "2.5", "3.5", "4.5", "5.5"], ";")
+    with pytest.raises(TableError, match=r"'1\.234\.567' has 2 points; write 1234567 if"):
+        column(tmp_path, ["1.234.567", "0.5", "2.5", "3.5", "4.5", "5.5"], ";")
+
+
+def test_no_thousands_begin_with_zero(tmp_path):
+    with pytest.raises(TableError, match="'0,250' has a comma"):
+        column(tmp_path, ["0,250", "0,500", "0,125", "0,750", "0,100"])
+
+
 @pytest.mark.parametrize(
     ("cell", "fault"),
     [

@@ -13,10 +13,10 @@ import numpy as np
 
 from sbnn import __version__
 from sbnn._core.files.atomic import whole_folder, write_text
+from sbnn._core.json_text import dumps
 from sbnn._core.text import fixed, number, percent, rounded, with_error
 from sbnn.methods.registry import COMPARED, SAMPLING
 from sbnn.reports.baselines import BASELINES
-from sbnn.reports.fit import dumps
 from sbnn.tables.header import TableError
 
 COLUMNS = {

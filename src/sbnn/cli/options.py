@@ -121,7 +121,10 @@ Verify = Annotated[
 ]
 Quick = Annotated[
     bool,
-    typer.Option("--quick", help="A first look: a quarter of the starts, a little less accurate."),
+    typer.Option(
+        "--quick",
+        help="A first look: a quarter of the starts, and scores on about 100 held-out rows.",
+    ),
 ]
 TimeLimit = Annotated[
     str | None,

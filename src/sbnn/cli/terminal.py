@@ -41,7 +41,7 @@ def echo(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print the result as one JSON object, in ASCII."""
-    from sbnn.reports.fit import dumps
+    from sbnn._core.json_text import dumps
 
     write_output(dumps(value, indent=None, ascii_only=True) + "\n")
 

@@ -82,12 +82,13 @@ class Axis:
         return x.astype(int) if self.whole else x
 
     def allows(self, series: pd.Series) -> np.ndarray:
-        """Which cells of a column are inside the range."""
+        """Which cells of a column are inside the range; missing cells are not."""
         if self.column.kind == "empty":
             return np.ones(len(series), dtype=bool)
         if self.column.kind == "category":
             return series.isin(self.levels).to_numpy()
-        x = np.array([position(value, self.column.kind, self.name) for value in series])
+        kind, name = self.column.kind, self.name
+        x = np.array([np.nan if pd.isna(v) else position(v, kind, name) for v in series])
         return (x >= self.low) & (x <= self.high)
 
 

@@ -29,6 +29,7 @@ class Suggestions:
     _scaling: Any
     _inputs: np.ndarray
     _encoded: Any
+    feature_relevance_: np.ndarray
     predict: Any
 
     def suggest(
@@ -66,7 +67,8 @@ class Suggestions:
         Raises
         ------
         ValueError
-            If an argument is invalid, or the candidates are too few or have missing cells.
+            If an argument is invalid, or the candidates are too few or have missing cells in
+            columns that the model uses.
 
         Examples
         --------
@@ -111,11 +113,12 @@ class Suggestions:
         given = candidates if isinstance(candidates, pd.DataFrame) else pd.DataFrame(
             np.asarray(candidates), columns=names)  # fmt: skip
         encoded = self._encoded(candidates)
-        if encoded.gaps.any():
-            row = given.index[int(np.argmax(encoded.gaps))]
+        gaps = (encoded.missing | encoded.unseen)[:, self.feature_relevance_ > 0].any(axis=1)
+        if gaps.any():
+            row = given.index[int(np.argmax(gaps))]
             raise ValueError(
-                f"Candidates must have a known value in every column; row {row!r} has a missing "
-                "cell or a category that the fit did not have."
+                "Candidates must have a known value in every column that the model uses; row "
+                f"{row!r} has a missing cell or a category that the fit did not have."
             )
         frame = given[names]
         frame = frame[_inside(frame, allowed, ranges)].drop_duplicates()
@@ -131,14 +134,16 @@ class Suggestions:
         if goal == "accuracy":
             both = np.concatenate([x_t, self._standardised(reference)], axis=1)
             draws = posterior.sample(both, N_DRAWS, rng)
-            noise = posterior.noise_std_at(x_t) ** 2
+            noise = posterior.noise_at(x_t).std() ** 2
             return reduce_variance(draws[:, :m], draws[:, m:], noise, n)
         draws = posterior.sample(np.concatenate([x_t, self._inputs], axis=1), N_DRAWS, rng)[..., 0]
         draws = -draws if goal == "maximum" else draws
         return improve(draws[:, :m], draws[:, m:], n)
 
     def _standardised(self, frame: pd.DataFrame) -> np.ndarray:
-        return self._scaling.inputs(self._encoded(_as_given(self, frame)).values)
+        """Standardised inputs (n_encoded, m); unknown cells have no effect and become zero."""
+        values = self._encoded(_as_given(self, frame)).values
+        return np.nan_to_num(self._scaling.inputs(values), nan=0.0)
 
 
 def _check(model: Any, n: int, goal: str) -> None:

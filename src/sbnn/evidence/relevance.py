@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from sbnn._core.float64 import float64
+from sbnn._core.text import plural
 from sbnn.evidence.curvature import curvatures
 from sbnn.problems.activations import ACTIVATIONS
 from sbnn.problems.network import Network
@@ -75,13 +78,17 @@ def neuron_relevance(network: Network, relevance: np.ndarray) -> list[np.ndarray
     ]
 
 
+# Between these values of γ, data and prior have about the same weight.
+BORDERLINE = 0.3, 0.7
+
+
 class Pruned(NamedTuple):
-    """Result of pruning.
+    """Result of pruning; `print` it to see which parameters are kept, removed and borderline.
 
     Attributes
     ----------
     names : tuple of str
-        Parameters set to zero.
+        Parameters that were removed, that is set to zero.
     neurons : tuple of (int, int)
         Removed neurons as (layer, neuron), counted from 1.
     phi : ndarray, shape (n, n_parameters)
@@ -92,6 +99,11 @@ class Pruned(NamedTuple):
         The problem for the smaller network; for other models, the original problem.
     small_phi : ndarray
         The draws as parameters of the smaller network, with the same predictions.
+    kept : tuple of str
+        All other parameters.
+    borderline : dict of str to float
+        γ of parameters for which it lies between 0.3 and 0.7, kept or not: the data hardly decide.
+        Compare the evidence with and without them.
     """
 
     names: tuple[str, ...]
@@ -100,16 +112,30 @@ class Pruned(NamedTuple):
     network: Network | None
     problem: Problem
     small_phi: np.ndarray
+    kept: tuple[str, ...] = ()
+    borderline: Mapping[str, float] = MappingProxyType({})
 
     def __repr__(self) -> str:
-        gone, total = len(self.names), self.phi.shape[1]
-        text = f"<sbnn pruned: {gone} of {total} parameters are zero"
-        if gone:
-            text += f" ({', '.join(self.names[:6])}{', …' if gone > 6 else ''})"
+        unsure = [f"{name} (γ = {gamma:.2f})" for name, gamma in self.borderline.items()]
+        lines = [
+            f"<sbnn pruned: {len(self.names)} of {self.phi.shape[1]} parameters removed",
+            f"  removed: {_some(self.names)}",
+            f"  kept: {_some(self.kept)}",
+        ]
+        if unsure:
+            lines.append(
+                f"  borderline: {_some(unsure)}; the data hardly decide, so compare the evidence "
+                "with and without"
+            )
         if self.network is not None:
-            text += f"; {len(self.neurons)} neuron(s) removed, leaving a "
-            text += f"{'-'.join(map(str, self.network.sizes))} network"
-        return text + ">"
+            sizes = "-".join(map(str, self.network.sizes))
+            lines.append(f"  network: {sizes}, {plural(len(self.neurons), 'neuron')} removed")
+        return "\n".join(lines) + ">"
+
+
+def _some(names: Sequence[str], n_shown: int = 8) -> str:
+    more = [f"… ({len(names) - n_shown} more)"] if len(names) > n_shown else []
+    return ", ".join([*names[:n_shown], *more]) or "none"
 
 
 def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: float) -> Pruned:
@@ -138,15 +164,19 @@ def prune(problem: Problem, phi: np.ndarray, relevance: np.ndarray, threshold: f
     irrelevant = np.where(np.isnan(relevance), 1.0, relevance) < threshold
     phi = np.where(irrelevant, 0.0, phi)
     names = tuple(n for n, i in zip(problem.names, irrelevant) if i)
+    kept = tuple(n for n, i in zip(problem.names, irrelevant) if not i)
+    low, high = BORDERLINE
+    unsure = {n: float(g) for n, g in zip(problem.names, relevance) if low <= g <= high}
     if not isinstance(problem, NetworkProblem):
-        return Pruned(names, (), phi, None, problem, phi)
+        return Pruned(names, (), phi, None, problem, phi, kept, unsure)
     network, small_phi, gone = drop_dead_neurons(problem.network, phi)
     extra = phi[:, problem.network.n_parameters :]
     if network.sizes[1:-1] == problem.network.sizes[1:-1]:
         small = problem
     else:
         small = _smaller_problem(problem, network, gone)
-    return Pruned(names, gone, phi, network, small, np.concatenate([small_phi, extra], axis=1))
+    small_phi = np.concatenate([small_phi, extra], axis=1)
+    return Pruned(names, gone, phi, network, small, small_phi, kept, unsure)
 
 
 def _smaller_problem(

@@ -17,6 +17,7 @@ from scipy import linalg
 from sbnn import __version__
 from sbnn.likelihoods.scale_mixture import SIGMA_NODES, precision_nodes
 from sbnn.problems.network import layer_slices
+from sbnn.tables.column_types import ColumnType
 from sbnn.tables.encoder import BLANK, ColumnEncoder
 
 FORMAT = "sbnn mixture of networks 1"
@@ -28,7 +29,12 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def contents(
-    posterior: Any, scaling: Any, encoder: ColumnEncoder, names: Sequence[Any], flat: bool
+    posterior: Any,
+    scaling: Any,
+    encoder: ColumnEncoder,
+    names: Sequence[Any],
+    flat: bool,
+    types: Mapping[str, ColumnType] | None = None,
 ) -> dict[str, Any]:
     """Everything that predictions need.
 
@@ -42,6 +48,8 @@ def contents(
         Of the columns of X.
     flat : bool
         Whether y had the shape (n,).
+    types : mapping of str to ColumnType, optional
+        How the columns were written in the file of the fit; as the encoder has them if None.
 
     Returns
     -------
@@ -71,30 +79,50 @@ def contents(
         )
     varying = likelihood in VARYING
     z, w = np.polynomial.hermite_e.hermegauss(SIGMA_NODES)
+    reach = {name: arrays[f"reach_{name}"] for name in ("lower", "upper", "slope")}
+    groups = makers[posterior.kind](arrays, plain, likelihood)
+    used = used_inputs(groups, reach["slope"])
     return {
         "format": FORMAT,
         "sbnn_version": __version__,
-        "columns": [_column(name, column) for name, column in zip(names, encoder.columns)],
+        "columns": [
+            _column(name, column, (types or {}).get(name, column.type), used[encoder.groups == j])
+            for j, (name, column) in enumerate(zip(names, encoder.columns))
+        ],
         "one_dimensional": bool(flat),
         "n_targets": int(scaling.n_outputs),
         **{name: np.asarray(value, dtype=float) for name, value in scaling._asdict().items()},
-        "reach": {name: arrays[f"reach_{name}"] for name in ("lower", "upper", "slope")},
+        "reach": reach,
         "precision_power": float(plain.get("precision_power", 0.0)),
         "varying": varying,
         # log σ ~ N(m, v) is replaced by nodes m + z √v.
         "sigma_nodes": z if varying else np.zeros(1),
         "sigma_shares": w / w.sum() if varying else np.ones(1),
-        "groups": makers[posterior.kind](arrays, plain, likelihood),
+        "groups": groups,
     }
 
 
-def _column(name: Any, column: Any) -> dict[str, Any]:
+def used_inputs(groups: Sequence[Mapping[str, Any]], slope: np.ndarray) -> np.ndarray:
+    """Which encoded inputs change a prediction, shape (n_encoded,), bool."""
+    used = (slope != 0.0).any(axis=1)
+    for group in groups:
+        weights = group["layers"][0]["weights"]  # (D, n_out, n_encoded)
+        used |= (weights != 0.0).any(axis=(0, 1))
+        first = group["uncertain"][group["uncertain"] < weights[0].size]
+        used[first % len(used)] = True
+    return used
+
+
+def _column(name: Any, column: Any, written: ColumnType, used: np.ndarray) -> dict[str, Any]:
     """How a column of the table becomes inputs of the network."""
     out = {
         "name": str(name),
-        "kind": column.kind,
+        "kind": column.kind if column.kind in ("empty", "category") else written.kind,
+        "format": written.format,
         "parts": list(column.parts),
         "indicator": bool(column.indicator),
+        "width": len(used),
+        "used": used.tolist(),
     }
     if column.kind == "category":
         categories = list(column.counts or {})

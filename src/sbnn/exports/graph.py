@@ -35,6 +35,9 @@ def onnx_model(model: dict[str, Any]) -> Any:
     """
     nodes = Nodes()
     encoded, inputs = _encoded(nodes, model["columns"])
+    # Cells of inputs without effect may be missing.
+    used = nodes.truth(np.concatenate([column["used"] for column in model["columns"]]))
+    encoded = nodes.add("Where", used, encoded, nodes.constant(model["x_centre"]))
     centred = nodes.add("Sub", encoded, nodes.constant(model["x_centre"]))
     x = nodes.add("Div", centred, nodes.constant(model["x_scale"]))
     found = _predictive(nodes, model, x)

@@ -58,9 +58,9 @@ class Nodes:
         """A constant of whole numbers."""
         return self._constant(np.asarray(values, dtype=np.int64))
 
-    def truth(self, value: bool) -> str:
+    def truth(self, values: Any) -> str:
         """A constant that is true or false."""
-        return self._constant(np.asarray(value))
+        return self._constant(np.asarray(values, dtype=bool))
 
     def _constant(self, values: np.ndarray) -> str:
         key = (values.dtype.str, values.shape, values.tobytes())

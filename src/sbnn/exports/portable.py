@@ -4,13 +4,17 @@
     mean, std, interval = predict(X, return_std=True, return_interval=0.95)
 
 X has one row per case, in the order of `COLUMNS`; a dict of columns or a DataFrame may have more
-columns, in any order. Cells must not be missing, and categories must be those of the fit.
+columns, in any order. Cells are read as in the fit: 12 % in a column of percentages, 1,234.5, yes
+and no, dates in the format of the table. In columns that the networks use, cells must not be
+missing, and categories must be those of the fit.
 """
 
 from __future__ import annotations
 
 import base64
+import datetime
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -29,8 +33,16 @@ _P = (2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912
 _Q = (1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
       9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
       1.65666309194161350182e3, 5.57535340817727675546e2)  # fmt: skip
-_WORDS = {"true": 1.0, "yes": 1.0, "on": 1.0, "t": 1.0, "y": 1.0, "1": 1.0,
-          "false": 0.0, "no": 0.0, "off": 0.0, "f": 0.0, "n": 0.0, "0": 0.0}  # fmt: skip
+_WORDS = {"true": 1.0, "yes": 1.0, "on": 1.0, "t": 1.0, "y": 1.0,
+          "false": 0.0, "no": 0.0, "off": 0.0, "f": 0.0, "n": 0.0}  # fmt: skip
+_MISSING = {"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a", "nat", "<na>"}
+_SPACES = "[ '’\u00a0\u202f]"
+_THOUSANDS = re.compile(rf"[+-]?[1-9]\d{{0,2}}(({_SPACES}\d{{3}})+|(,\d{{3}})+)(\.\d+)?")
+_ISO = re.compile(
+    r"(\d{4})-(\d{1,2})(?:-(\d{1,2})(?:[T ](\d{1,2})(?::(\d{2})(?::(\d{2})([.,]\d+)?)?)?"
+    r"\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?)?"
+)
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
 _PERIODS = {"season": 365.2425, "week": 7.0, "day": 1.0}
 
 
@@ -214,8 +226,10 @@ def _encode(X: Any) -> np.ndarray:
             raise ValueError(f"X has no column {missing[0]!r}; the model needs {COLUMNS}.")
         columns = [np.asarray(X[name]) for name in COLUMNS]
     else:
-        kinds = {column["kind"] for column in _M["columns"]}
-        X = np.asarray(X, dtype=float if kinds <= {"number", "percent", "empty"} else object)
+        try:
+            X = np.asarray(X, dtype=float)
+        except (ValueError, TypeError):  # text
+            X = np.asarray(X, dtype=object)
         if X.ndim != 2 or X.shape[1] != len(COLUMNS):
             raise ValueError(f"X must have {len(COLUMNS)} columns, {COLUMNS}; got shape {X.shape}.")
         columns = list(X.T)
@@ -223,47 +237,112 @@ def _encode(X: Any) -> np.ndarray:
 
 
 def _column(described: Any, cells: np.ndarray) -> np.ndarray:
+    """A column as inputs of the network; cells of inputs without effect may be unknown."""
     kind, name = described["kind"], described["name"]
+    numeric = cells.dtype.kind in "biuf"
+    missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
+    if not numeric:
+        missing = np.array([_is_missing(cell, kind) for cell in cells], dtype=bool)
+    if kind == "empty" or (kind == "category" and "" in described["codes"]):
+        missing &= False
+    values = np.full((len(cells), described["width"] - described["indicator"]), np.nan)
     try:
-        values = _values(described, kind, cells)
-    except (KeyError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"Column {name!r} ({kind}) has a cell that is not known: {error}"
-        ) from None
-    if np.isnan(values).any():
-        raise ValueError(f"Column {name!r} has missing cells; this file cannot fill them.")
+        values[~missing] = _values(described, kind, cells[~missing])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"Column {name!r} ({kind}) has a wrong cell: {error}") from None
     if described["indicator"]:  # of missing cells
-        values = np.column_stack([values, np.zeros(len(values))])
-    return values
+        values = np.column_stack([values, missing])
+    unknown = np.isnan(values)
+    wrong = unknown[:, np.asarray(described["used"], dtype=bool)].any(axis=1)
+    if (wrong & missing).any():
+        raise ValueError(f"Column {name!r} has missing cells; this file cannot fill them.")
+    if wrong.any():
+        cell = cells[np.argmax(wrong)]
+        raise ValueError(f"Column {name!r} ({kind}) has a cell that is not known: {cell!r}")
+    return np.where(unknown, 0.0, values)
+
+
+def _is_missing(cell: Any, kind: str) -> bool:
+    if cell is None:
+        return True
+    word = str(cell).strip().lower()
+    return word in _MISSING and not (word == "none" and kind == "category")
 
 
 def _values(described: Any, kind: str, cells: np.ndarray) -> np.ndarray:
+    """Encoded cells, none of them missing; NaN for categories that the fit did not have."""
     if kind == "empty":
         return np.zeros((len(cells), 1))
     if kind == "category":
         codes = described["codes"]
-        blank = lambda cell: "" in codes and (cell is None or cell != cell)
-        found = [codes["" if blank(cell) else str(cell)] for cell in cells]
-        return np.array(found, dtype=float).reshape(len(cells), -1)
-    if kind == "boolean":
-        words = [str(float(c)) if isinstance(c, float) else str(c).lower() for c in cells]
-        return np.array([[_WORDS[word.removesuffix(".0")]] for word in words]).reshape(-1, 1)
-    if kind in ("number", "percent"):
-        return np.asarray(cells, dtype=float)[:, None]
+        unknown = np.full(described["width"] - described["indicator"], np.nan)
+        return np.array([codes.get(_label(c), unknown) for c in cells]).reshape(-1, len(unknown))
+    if kind in ("number", "percent", "boolean"):
+        plain = cells.dtype.kind in "biuf"
+        found = cells.astype(float) if plain else np.array([_number(c, kind) for c in cells])
+        if kind == "boolean" and not np.isin(found, [0.0, 1.0]).all():
+            raise ValueError("it is neither true nor false")
+        return found.reshape(-1, 1)
     if kind == "date":
-        moments = np.array(cells, dtype="datetime64[us]")
-        days = np.where(np.isnat(moments), np.nan, moments.astype(np.int64) / 86_400e6)
+        if cells.dtype.kind != "M":
+            cells = np.array([_moment(c, described["format"]) for c in cells], "datetime64[us]")
+        days = cells.astype("datetime64[us]").astype(np.int64) / 86_400e6
     else:  # a time of day
         days = np.array([_hours(cell) for cell in cells]) / 24.0
-    out = []
+    out: list[np.ndarray] = []
     for part in described["parts"]:
         angle = 2 * np.pi * days / _PERIODS.get(part, 1.0)
         out += [days] if part == "elapsed" else [np.sin(angle), np.cos(angle)]
     return np.column_stack(out)
 
 
+def _label(cell: Any) -> str:
+    """The name of a category: a whole number has no decimals, and an empty cell no name."""
+    text = "" if _is_missing(cell, "category") else str(cell).strip()
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
+
+
+def _number(cell: Any, kind: str) -> float:
+    if not isinstance(cell, str):
+        return float(cell)
+    text = cell.strip()
+    if kind == "boolean" and text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if text.endswith("%") != (kind == "percent"):
+        raise ValueError(f"{text!r} {'has no' if kind == 'percent' else 'has a'} percent sign")
+    text = text.rstrip("% ")
+    return float(re.sub(f"{_SPACES}|,", "", text) if _THOUSANDS.fullmatch(text) else text)
+
+
+def _moment(cell: Any, form: str) -> Any:
+    """A date without time zone: UTC if it had one."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        try:
+            return datetime.datetime.strptime(text, form)
+        except ValueError:
+            found = _ISO.fullmatch(text)
+        if not found:
+            raise ValueError(f"{text!r} is not a date like those of the fit")
+        year, month, day, hour, minute, second, rest, zone = found.groups()
+        moment = datetime.datetime(int(year), int(month), int(day or 1), int(hour or 0))
+        seconds = int(second or 0) + (float("0." + rest[1:]) if rest else 0.0)
+        moment += datetime.timedelta(minutes=int(minute or 0), seconds=seconds)
+        if zone and zone != "Z":
+            hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+            ahead = datetime.timedelta(hours=hours, minutes=minutes)
+            moment += -ahead if zone[0] == "+" else ahead
+        return moment
+    if getattr(cell, "tzinfo", None) is not None:
+        return (cell - cell.utcoffset()).replace(tzinfo=None)
+    return cell
+
+
 def _hours(cell: Any) -> float:
     if isinstance(cell, (int, float)):
         return float(cell)
-    hours, minutes, seconds = (*map(float, str(cell).split(":")), 0.0)[:3]
-    return hours + minutes / 60.0 + seconds / 3600.0
+    found = _CLOCK.fullmatch(str(cell).strip())
+    if not found:
+        raise ValueError(f"{str(cell)!r} is not a time of day such as 14:30")
+    hours, minutes, seconds = found.groups()
+    return int(hours) + int(minutes) / 60 + float(seconds or 0) / 3600

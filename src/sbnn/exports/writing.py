@@ -6,6 +6,7 @@ import base64
 import inspect
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sbnn._core.extras import require
 from sbnn._core.files.atomic import write_bytes
 from sbnn.exports.contents import contents
+from sbnn.tables.column_types import ColumnType
 
 FORMATS = {".py": "a Python file", ".onnx": "ONNX", ".json": "JSON"}
 PLACE = 'MODEL = "{}"  # replaced by the model'
@@ -31,8 +33,8 @@ class Export:
     def export(self, path: str | os.PathLike, overwrite: bool = False) -> None:
         """Write the model for other programs; their mean, std and interval equal `predict`.
 
-        Rows with missing cells or new categories need the training rows and are not supported:
-        the Python file raises an error, ONNX returns NaN.
+        Missing cells and new categories of inputs that the model uses need the training rows and
+        are not supported: the Python file raises an error, ONNX returns NaN.
 
         Parameters
         ----------
@@ -63,13 +65,18 @@ class Export:
         >>> bool(np.allclose(exported["predict"](X), model.predict(X)))
         True
         """
+        self._export(Path(path), overwrite)
+
+    def _export(
+        self, path: Path, overwrite: bool, types: Mapping[str, ColumnType] | None = None
+    ) -> None:
+        """Write the model; `types` say how the columns were written in the file of the fit."""
         check_is_fitted(self)
-        path = Path(path)
         suffix = check_suffix(path)
         if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists; use overwrite=True to replace it.")
         names = list(getattr(self, "feature_names_in_", range(len(self.encoder_.columns))))
-        found = contents(self._posterior, self._scaling, self.encoder_, names, self._flat)
+        found = contents(self._posterior, self._scaling, self.encoder_, names, self._flat, types)
         write_bytes(path, encoded(found, suffix), overwrite)
 
 

@@ -4,7 +4,9 @@ Subclass `Likelihood` to add one. Imports `_core`, `priors` and `scores`. Worker
 so nothing here imports JAX before it is needed.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from sbnn.likelihoods.gaussian import Gaussian
 from sbnn.likelihoods.student_t import StudentT, VaryingStudentT
 from sbnn.likelihoods.varying import VaryingGaussian
 
+if TYPE_CHECKING:
+    from sbnn.scores import Predictive
+
 __all__ = [
     "Gaussian",
     "Likelihood",
@@ -21,9 +26,10 @@ __all__ = [
     "VaryingGaussian",
     "VaryingStudentT",
     "from_description",
+    "half_width",
     "is_known",
     "namespace",
-    "noise_std",
+    "noise_distribution",
     "resolve",
 ]
 
@@ -79,22 +85,41 @@ def resolve(noise: str | Likelihood) -> Likelihood:
     )
 
 
-def noise_std(
+def noise_distribution(
     likelihood: Likelihood,
     weights: np.ndarray,
     f: np.ndarray,
     variance: np.ndarray,
     theta: np.ndarray,
-) -> np.ndarray:
-    """Standard deviation of the noise alone, averaged over the distribution of the outputs.
+) -> Predictive:
+    """Distribution of the noise alone, averaged over the distribution of the outputs.
 
     Parameters are those of `Likelihood.predictive`. The square of the predictive standard deviation
-    is the sum of its square and that of the centre.
+    is the sum of the square of that of the noise and of that of the centre.
     """
     centre = np.zeros(f.shape[-1])
     centre[0] = 1.0
     silent = np.where(centre > 0, 0.0, variance)
-    return likelihood.predictive(weights, np.where(centre > 0, 0.0, f), silent, theta).std()
+    return likelihood.predictive(weights, np.where(centre > 0, 0.0, f), silent, theta)
+
+
+def half_width(noise: Predictive) -> np.ndarray:
+    """Half the width of the central interval that a normal distribution has between −σ and σ.
+
+    It holds 68.3 % of the noise, and is its standard deviation if the noise is Gaussian. The
+    standard deviation of heavy tails is far larger than most of the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sbnn.likelihoods import StudentT, half_width, noise_distribution
+    >>> f, nu_3 = np.zeros((1, 1, 1)), np.zeros((1, 1, 2))
+    >>> noise = noise_distribution(StudentT(), np.ones((1, 1)), f, f, nu_3)
+    >>> noise.std().round(2).tolist(), half_width(noise).round(2).tolist()
+    ([1.73], [1.2])
+    """
+    low, high = noise.quantiles((0.15865525393145707, 0.8413447460685429))  # Φ(−1) and Φ(1)
+    return 0.5 * (high - low)
 
 
 def is_known(description: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import pandas as pd
 from sbnn._core.messages import Message
 from sbnn.evidence.laplace.models.layout import Array, Layout, input_gradient
 from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
-from sbnn.likelihoods import Likelihood, from_description, noise_std
+from sbnn.likelihoods import Likelihood, from_description, noise_distribution
 from sbnn.methods.posterior import gradient_shares
 from sbnn.problems.mirror_images import counted_once
 from sbnn.problems.network import Network, push_forward
@@ -110,9 +110,10 @@ class DrawsPosterior:
         theta = self.theta[:, None] if noise_std is None else np.log(noise_std)[None, ..., None]
         return self.likelihood.predictive(_equal(f), f, variance, theta)
 
-    def noise_std_at(self, x_t: Array) -> Array:
+    def noise_at(self, x_t: Array) -> Predictive:
         f = self._outputs(self.phi, x_t)
-        return noise_std(self.likelihood, _equal(f), f, np.zeros_like(f), self.theta[:, None])
+        nothing, theta = np.zeros_like(f), self.theta[:, None]
+        return noise_distribution(self.likelihood, _equal(f), f, nothing, theta)
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_targets)."""
@@ -158,7 +159,7 @@ class DrawsPosterior:
         name = self.network.activation
         p = len(self.likelihood.outputs)  # the first output of each target is its centre
         gradients = (input_gradient(self.phi[r], x_t, layout, name)[:, ::p] for r in rows)
-        shares = [gradient_shares(gradient, groups) for gradient in gradients]
+        shares = [gradient_shares(gradient, x_t, groups) for gradient in gradients]
         return np.mean(shares, axis=0), np.std(shares, axis=0)
 
     def compact(self, x_t: Array) -> DrawsPosterior:

@@ -124,8 +124,8 @@ class Posterior(Protocol):
         """
         ...
 
-    def noise_std_at(self, x_t: np.ndarray) -> np.ndarray:
-        """Standard deviation of the noise of new observations at `x_t`, shape (m, n_out)."""
+    def noise_at(self, x_t: np.ndarray) -> Predictive:
+        """Distribution of the noise of new observations at `x_t`, points (m, n_out)."""
         ...
 
     def sample(
@@ -157,7 +157,7 @@ class Posterior(Protocol):
         x_t : ndarray, shape (n_in, m)
         rng : numpy.random.Generator
         groups : ndarray of int, shape (n_in,), optional
-            Inputs with the same number are one input, whose share is the sum.
+            Inputs with the same number are one input, such as a category; see `gradient_shares`.
 
         Returns
         -------
@@ -201,13 +201,37 @@ def summary(posterior: Posterior) -> pd.DataFrame:
     )
 
 
-def gradient_shares(gradient: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Shares of the inputs in the mean square of ∂f/∂x, shape (n_in, n_out, m); zeros stay zero.
+def gradient_shares(
+    gradient: np.ndarray, x_t: np.ndarray, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """Shares of the inputs in the mean square of ∂f/∂x; zeros stay zero.
 
-    Shares of inputs in the same group are added.
+    Inputs of one group move together: with the gradient g in them and their correlation matrix C,
+    the mean of gᵀCg takes the place of the mean of g². If f is linear in the one-hot columns of a
+    category, this is the variance of its effect, whichever level has no column; the sum of the
+    squares would be up to K − 1 times as large with K levels. Constant inputs have no share.
+
+    Parameters
+    ----------
+    gradient : ndarray, shape (n_in, n_out, m)
+    x_t : ndarray, shape (n_in, m)
+        Standardised inputs.
+    groups : ndarray of int, shape (n_in,), optional
+
+    Returns
+    -------
+    ndarray, shape (n_in,) or (n_groups,)
     """
+    varies = np.ptp(x_t, axis=1) > 0
+    gradient = gradient * varies[:, None, None]
     squares = (gradient**2).mean(axis=(1, 2))
     if groups is not None:
+        counts = np.bincount(groups)
         squares = np.bincount(groups, squares)
+        for j in np.flatnonzero(counts > 1):
+            mine = np.flatnonzero((groups == j) & varies)
+            if len(mine) > 1:
+                g = gradient[mine].reshape(len(mine), -1)
+                squares[j] = max(np.sum(np.corrcoef(x_t[mine]) * (g @ g.T)) / g.shape[1], 0.0)
     total = squares.sum()
     return squares / total if total > 0 else squares

@@ -298,6 +298,8 @@ class Result:
         Returns
         -------
         Pruned
+            Its `names` are those of the parameters that were removed; `kept` and `borderline` name
+            the others and those with γ between 0.3 and 0.7. Print it to see all three.
 
         Raises
         ------

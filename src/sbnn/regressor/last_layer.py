@@ -19,7 +19,7 @@ from sbnn.evidence.linear.blocks import Block, LocalSource, Reader
 from sbnn.evidence.linear.layer import KnownNoise, Layer, learn_layer
 from sbnn.evidence.linear.storage import layer_arrays, layer_from_arrays
 from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
-from sbnn.likelihoods import Likelihood, noise_std
+from sbnn.likelihoods import Likelihood, noise_distribution
 from sbnn.methods.draws_posterior import used_inputs
 from sbnn.methods.last_layer.learn import messages
 from sbnn.methods.posterior import gradient_shares
@@ -150,10 +150,10 @@ class LastLayerPosterior:
             weights, mean[None, ..., None], variance[None, ..., None], theta[None]
         )
 
-    def noise_std_at(self, x_t: Array) -> Array:
+    def noise_at(self, x_t: Array) -> Predictive:
         shape = (1, x_t.shape[1], len(self.layer.fits))
         nothing = np.zeros((*shape, 1))
-        return noise_std(
+        return noise_distribution(
             self.layer.likelihood, np.ones(shape), nothing, nothing, self.layer.theta[None]
         )
 
@@ -174,7 +174,7 @@ class LastLayerPosterior:
         n_draws: int = 8,
     ) -> tuple[Array, Array]:
         layout, name = Layout(self.network.sizes), self.network.activation
-        shares = lambda phi: gradient_shares(input_gradient(phi, x_t, layout, name), groups)
+        shares = lambda phi: gradient_shares(input_gradient(phi, x_t, layout, name), x_t, groups)
         mean = shares(self.phi)
         draws = np.array([shares(phi) for phi in self.parameter_draws(n_draws, rng)])
         return mean, np.sqrt(((draws - mean) ** 2).mean(axis=0))

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sbnn._core.messages import Message
+from sbnn.likelihoods import half_width
 from sbnn.methods.posterior import Posterior
 from sbnn.problems.noise import check_noise_std
 from sbnn.regressor.data.completed import Completed
@@ -117,13 +118,30 @@ class Predictions:
         -------
         ndarray, shape (m,) or (m, n_outputs)
         """
-        found = []
+        return self._units(np.concatenate([n.std() for n in self._noise(X)]), shift=False)
+
+    def typical_noise_at(self, X: Any) -> np.ndarray:
+        """Size of the noise of most new observations: 68.3 % of it is within this distance.
+
+        Half the width of the central 68.3 % interval of the noise. For Gaussian noise this is the
+        standard deviation; for Student-t noise it is smaller, because a few large values make up
+        most of the standard deviation.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (m, n_features)
+
+        Returns
+        -------
+        ndarray, shape (m,) or (m, n_outputs)
+        """
+        return self._units(np.concatenate([half_width(n) for n in self._noise(X)]), shift=False)
+
+    def _noise(self, X: Any) -> Iterator[Completed]:
+        """Distributions of the noise of blocks of rows, for standardised targets."""
         for _, block in _blocks(self._encoded(X)):
             x_t, starts = self._filled(block)
-            squares = self._posterior.noise_std_at(x_t) ** 2
-            counts = np.diff(starts, append=len(squares))[:, None]
-            found.append(np.sqrt(np.add.reduceat(squares, starts, axis=0) / counts))
-        return self._units(np.concatenate(found), shift=False)
+            yield Completed(self._posterior.noise_at(x_t), starts)
 
     def predictive(self, X: Any, noise: bool = True, noise_std: Any = None) -> Predictive:
         """Predictive distribution of every row, in the units of y.
@@ -238,7 +256,10 @@ class Predictions:
         return np.stack([self._units(d) for d in draws], axis=-1)
 
     def unknown_cells(self, X: Any) -> pd.DataFrame:
-        """Inputs of every row that are not known: empty cells, and categories new to the model.
+        """Inputs of every row that are not known: empty cells, and values new to the model.
+
+        New are categories that the fit did not have, and any other value of a column that was the
+        same in all rows of the fit: the model cannot know its effect.
 
         Parameters
         ----------
@@ -254,7 +275,8 @@ class Predictions:
         names = getattr(self, "feature_names_in_", np.arange(len(self.encoder_.columns)))
         index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(encoded.values))
         listed = lambda flags: [list(names[row]) if row.any() else [] for row in flags]
-        found = {"missing": listed(encoded.missing), "unseen": listed(encoded.unseen)}
+        unseen = encoded.unseen | self.encoder_.new_values(encoded)
+        found = {"missing": listed(encoded.missing), "unseen": listed(unseen)}
         return pd.DataFrame(found, index=index)
 
     def predict_frame(self, X: Any, level: float = 0.95, noise_std: Any = None) -> pd.DataFrame:

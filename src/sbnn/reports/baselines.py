@@ -160,7 +160,11 @@ class Baseline:
 
 
 def baseline_scores(
-    x: pd.DataFrame, y: np.ndarray, seed: int, per_row: PerRow = NOTHING_KNOWN
+    x: pd.DataFrame,
+    y: np.ndarray,
+    seed: int,
+    per_row: PerRow = NOTHING_KNOWN,
+    n_run: int | None = None,
 ) -> list[dict[str, Any]]:
     """Scores of all baselines on unseen rows, to compare those of a network with.
 
@@ -171,17 +175,18 @@ def baseline_scores(
     seed : int
         Chooses the rows that are left out: with the same seed, the same as for the network.
     per_row : PerRow
+    n_run : int, optional
+        Number of folds that are run; that of `n_refits` if None.
 
     Returns
     -------
     list of dict
         name, scores by target (see `HeldOut.scores`), and notes.
     """
-    out = []
+    out, n_run = [], n_refits(len(y)) if n_run is None else n_run
     for name in BASELINES:
         make = lambda name=name: Baseline(name, seed)
-        folds = min(5, len(y))
-        held = cross_validate(make, x, y, folds, seed, n_run=n_refits(len(y)), per_row=per_row)
+        held = cross_validate(make, x, y, min(5, len(y)), seed, n_run=n_run, per_row=per_row)
         scores = held.scores()
         by_target = [{s: v[k] for s, v in scores.items()} for k in range(y.shape[1])]
         out.append({"name": name, "scores": by_target, "notes": Baseline(name).about(len(y))})

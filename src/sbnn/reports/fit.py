@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import platform
 import time
 import warnings
@@ -18,6 +17,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from sbnn import __version__
+from sbnn._core.json_text import plain
 from sbnn._core.messages import SamplingFinished, SearchEnded, for_command_line
 from sbnn._core.text import duration
 from sbnn.methods.registry import SAMPLING
@@ -27,7 +27,7 @@ from sbnn.reports.account import described
 from sbnn.reports.baselines import baseline_scores
 from sbnn.reports.cautions import cautions
 from sbnn.reports.columns import describe
-from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers
+from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers, typical_levels
 from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out, n_refits
 from sbnn.reports.verdict import Sentence, verdict
 from sbnn.tables.column_types import ColumnType
@@ -86,6 +86,7 @@ class Record:
     seconds_unseen: float = 0.0
     log_evidence: float = np.nan
     noise_std: list[float] = field(default_factory=list)
+    typical_noise: list[float] = field(default_factory=list)  # 68 % of the noise is within
     noise: str = ""
     noise_reason: str = ""
     noise_gain: float | None = None  # log evidence above constant Gaussian noise, if compared
@@ -178,6 +179,7 @@ def fit(
     verify: bool = False,
     time_limit: float | None = None,
     watched: Watched = contextlib.nullcontext,
+    quick: bool = False,
 ) -> Fit:
     """Fit a model to a table and score it on unseen rows.
 
@@ -208,6 +210,8 @@ def fit(
         their best results so far.
     watched : function of the model, optional
         A context in which the model is fitted.
+    quick : bool
+        Score about 100 rows only; see `n_refits`.
 
     Returns
     -------
@@ -238,19 +242,21 @@ def fit(
     with warnings.catch_warnings(record=True) as caught_again:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)  # from refits; visible in the scores
-        share = rest and rest / n_refits(len(y))
-        make = lambda: SparseBNNRegressor(**options, time_limit=share)
-        scored = held_out(model, make, x, y, options["random_state"] or 0, on_fold, known)
+        n_run, seed = n_refits(len(y), quick), options["random_state"] or 0
+        make = lambda: SparseBNNRegressor(**options, time_limit=rest and rest / n_run)
+        scored = held_out(model, make, x, y, seed, on_fold, known, n_run)
+        if len(scored.rows) < len(y) and quick:
+            scored = replace(scored, how=f"{scored.how} (without --quick, more rows are held out)")
         step("scoring simple models")
-        simple = baseline_scores(x, y, options["random_state"] or 0, known)
+        simple = baseline_scores(x, y, seed, known, n_run)
     unseen = time.perf_counter() - begun
     record = _record(model, list(features), list(targets), scored)
     record = replace(
         record,
         data=_source(source, len(data)),
-        baselines=_plain(simple),
+        baselines=plain(simple),
         # What was used: with known errors there is no choice.
-        options=_plain({**options, "noise": model.noise_used_} if is_known else options),
+        options=plain({**options, "noise": model.noise_used_} if is_known else options),
         seconds=seconds,
         seconds_unseen=unseen,
         noise_columns=list(noise_columns),
@@ -288,7 +294,8 @@ def judged(fitted: Fit, warned: Sequence[str] = ()) -> Fit:
     Fit
     """
     fifths, far = coverage_by_fifths(fitted), outliers(fitted)
-    record = replace(fitted.record, coverage_by_fifths=fifths, outliers=far)
+    typical = np.median(typical_levels(fitted), axis=0).tolist()
+    record = replace(fitted.record, coverage_by_fifths=fifths, outliers=far, typical_noise=typical)
     fitted = replace(fitted, record=record)
     sentences, warned = verdict(fitted), cautions(fitted, warned)
     return replace(fitted, record=replace(fitted.record, verdict=sentences, warnings=warned))
@@ -314,10 +321,10 @@ def _record(
         noise_reason=str(model.noise_reason_.for_command_line()),
         noise_gain=gain_over_constant(model),
         feature_relevance=dict(zip(features, model.feature_relevance_.tolist())),
-        input_relevance=dict(zip(features, _plain(model.input_relevance_.to_dict("records")))),
+        input_relevance=dict(zip(features, plain(model.input_relevance_.to_dict("records")))),
         n_parameters=model.n_parameters_,
         n_parameters_kept=model.n_parameters_kept_,
-        account=_plain(described(model, targets)),
+        account=plain(described(model, targets)),
         run=_run(model),
         created=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     )
@@ -369,36 +376,4 @@ def _records(table: pd.DataFrame | None, units: float = 0.0) -> Rows:
     if table is None:
         return []
     shifted = {name: table[name] + units for name in LOG_EVIDENCES if name in table}
-    return _plain(table.assign(**shifted).to_dict("records"))
-
-
-def _plain(value: Any) -> Any:
-    """Values that JSON can hold; NaN and ±inf become None."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-def dumps(value: Any, indent: int | None = 1, ascii_only: bool = False) -> str:
-    """Strict JSON: NaN and infinities become null.
-
-    Parameters
-    ----------
-    value : Any
-    indent : int, optional
-    ascii_only : bool
-        Escape all other characters.
-
-    Returns
-    -------
-    str
-    """
-    text = json.dumps(_plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
-    # Bytes of a file name that are not UTF-8 become the escapes of JSON.
-    return text.encode("utf-8", "backslashreplace").decode()
+    return plain(table.assign(**shifted).to_dict("records"))

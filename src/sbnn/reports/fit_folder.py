@@ -13,11 +13,12 @@ import pandas as pd
 from sbnn import __version__
 from sbnn._core.files.atomic import write_text
 from sbnn._core.files.digests import check_mapping, file_digest, seal_mapping
+from sbnn._core.json_text import dumps
 from sbnn._core.json_types import check_fields
 from sbnn.io import load as load_model
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.reports.columns import numbers_of
-from sbnn.reports.fit import FORMAT, Fit, Record, dumps, per_row
+from sbnn.reports.fit import FORMAT, Fit, Record, per_row
 from sbnn.reports.output_paths import DATA, FIT, HELD_OUT, MODEL
 from sbnn.reports.predictions import outside_range
 from sbnn.reports.validation import HeldOut

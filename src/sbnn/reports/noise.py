@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.stats import binom, t
 
-from sbnn._core.text import plural
+from sbnn._core.text import number, plural
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.reports.columns import Axis, axis
 from sbnn.reports.validation import LEVEL, noise_std
@@ -47,6 +47,38 @@ def is_noise_known(fitted: Fit) -> bool:
 def noise_levels(fitted: Fit) -> np.ndarray:
     """Standard deviation of the noise of every row of the table, shape (n_rows, n_outputs)."""
     return noise_std(fitted.model, fitted.x, fitted.per_row)
+
+
+def has_heavy_tails(fitted: Fit) -> bool:
+    """Whether the standard deviation of the noise says little about most of it."""
+    return not is_noise_known(fitted) and fitted.model.noise_used_ not in ("constant", "varying")
+
+
+def typical_levels(fitted: Fit) -> np.ndarray:
+    """Distance within which 68.3 % of the noise of every row lies, shape (n_rows, n_outputs).
+
+    For Gaussian noise, this is the standard deviation.
+    """
+    if not has_heavy_tails(fitted):
+        return noise_levels(fitted)
+    return fitted.model.typical_noise_at(fitted.x).reshape(len(fitted.x), -1)
+
+
+def about_size(fitted: Fit) -> list[str]:
+    """A sentence on the size of heavy-tailed noise for each target; none for other noise."""
+    if not has_heavy_tails(fitted):
+        return []
+    typical, std = typical_levels(fitted), noise_levels(fitted)
+    out = []
+    for k, name in enumerate(fitted.targets):
+        both = [number(float(np.median(levels[:, k])), 2) for levels in (typical, std)]
+        row = " in a typical row" if varies(typical[:, k]) else ""
+        out.append(
+            f"Typical noise of “{name}”{row}: {both[0]}; 68 % of the noise is within this "
+            "distance, as within one standard deviation of Gaussian noise. With its tails, its own "
+            f"standard deviation is {both[1]}."
+        )
+    return out
 
 
 def varies(level: np.ndarray) -> bool:

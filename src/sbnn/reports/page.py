@@ -24,7 +24,7 @@ from sbnn.reports.fit import Fit
 from sbnn.reports.live.page_data import as_script, page_data
 from sbnn.reports.live.rows import worst_rows
 from sbnn.reports.live.suggested import next_measurements
-from sbnn.reports.noise import outlier_limit
+from sbnn.reports.noise import about_size, outlier_limit
 from sbnn.reports.output_paths import REPORT
 from sbnn.reports.verdict import evidence_text
 
@@ -52,8 +52,9 @@ GLOSSARY = {
     "data. A large α holds the weight near zero; α = ∞ prunes it.",
     "γ, relevance": "How much the data determine a weight: from 0 (the prior alone) to 1 (the "
     "data alone).",
-    "noise": "Scatter of the observations around the function, as a standard deviation. No model "
-    "can predict it. Intervals include the noise and the uncertainty about the function.",
+    "noise": "Scatter of the observations around the function, as a standard deviation; if it has "
+    "heavy tails, as the distance within which 68 % of it lies. No model can predict it. Intervals "
+    "include the noise and the uncertainty about the function.",
     "unseen rows": "Rows that were left out of the fit that predicts them. All scores are for "
     "unseen rows. With posterior draws, a row is left out by giving less weight to the draws that "
     "explain it well (Pareto-smoothed importance sampling); this is unreliable for rows that "
@@ -136,6 +137,7 @@ def render(fitted: Fit) -> str:
         curves=figures.curves(fitted) if curve else [],
         calibration=[*figures.calibration(fitted), *noise_figures.coverage(fitted)],
         noise_words=WORDS.get(model.noise_used_, model.noise_used_),
+        noise_sizes=about_size(fitted),
         noise_levels=noise_figures.levels(fitted),
         noise_kinds=score_tables.noise_table(fitted),
         outlier_limit=outlier_limit(fitted.y.size),

@@ -22,7 +22,7 @@ from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.reports.account import about_formula, about_inputs, about_weights
 from sbnn.reports.cautions import noise_text
 from sbnn.reports.columns import about_missing
-from sbnn.reports.noise import is_noise_known, noise_levels, varies
+from sbnn.reports.noise import has_heavy_tails, is_noise_known, typical_levels, varies
 from sbnn.reports.validation import standard_errors
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def verdict(fitted: Fit) -> list[Sentence]:
     list of Sentence
     """
     out = [_goodness(fitted, k) for k in range(len(fitted.targets))]
-    levels = noise_levels(fitted)
+    levels = typical_levels(fitted)
     out += [_sureness(fitted, k, levels[:, k]) for k in range(len(fitted.targets))]
     out += [_noise(fitted), *_outliers(fitted)]
     out += [Sentence(*about_weights(fitted)), *_inputs(fitted)]
@@ -110,18 +110,13 @@ def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
 def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
     n, (share, effective) = len(fitted.held_out.rows), fitted.held_out.coverage(k)
     least, most = coverage_range(effective)
-    noise = float(np.atleast_1d(fitted.model.noise_std_)[k])
     own = float(own_uncertainty(fitted)[k])
     start = f"95 % intervals for “{fitted.targets[k]}” cover {percent(share, n)} of {n:,} such rows"
     start += "" if effective == n else " with their weights"
     known = "given as" if is_noise_known(fitted) else "estimated as"
-    size = f"{noise_text(fitted, noise)} (standard deviation)"
-    if varies(levels):
-        low, high = (noise_text(fitted, float(q)) for q in np.quantile(levels, [0.1, 0.9]))
-        size = f"{low} to {high} (standard deviation; middle 80 % of the rows)"
     end = (
-        f" They include the noise, {known} {size}, and the model's own uncertainty, "
-        f"{number(own, 2)} for a typical row."
+        f" They include the noise, {known} {_size(fitted, k, levels)}, and the model's own "
+        f"uncertainty, {number(own, 2)} for a typical row."
     )
     if share < least:
         return Sentence("bad", f"{start}, too few: the model is overconfident.{end}")
@@ -129,6 +124,20 @@ def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
         return Sentence("plain", f"{start}: the intervals are wider than necessary.{end}")
     allowed = f"{100 * least:.0f} to {100 * most:.0f} %"
     return Sentence("good", f"{start}, within what chance allows ({allowed}).{end}")
+
+
+def _size(fitted: Fit, k: int, levels: np.ndarray) -> str:
+    """The size of the noise and what it means: the tails may make up most of the std."""
+    std = noise_text(fitted, float(np.atleast_1d(fitted.model.noise_std_)[k]))
+    heavy = has_heavy_tails(fitted)
+    what = "68 % of it is within this distance" if heavy else "standard deviation"
+    if varies(levels):
+        low, high = (noise_text(fitted, float(q)) for q in np.quantile(levels, [0.1, 0.9]))
+        return f"{low} to {high} ({what}; middle 80 % of the rows)"
+    if heavy:
+        typical = noise_text(fitted, float(np.median(levels)))
+        return f"{typical} ({what}; with its tails, the standard deviation is {std})"
+    return f"{std} ({what})"
 
 
 # What each kind of noise says about the data.

@@ -236,12 +236,20 @@ def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN)
     if signs.comma and is_number(text.replace(",", "")):
         if "." in text:
             return f"{shown} has a point, but the numbers of this table have decimal commas{hint}."
-    elif "," in text and is_number(text.replace(".", "").replace(",", "")):
-        return (
-            f"'{text}' has a comma; write {text.replace(',', '')} if it separates thousands, or a "
-            "decimal point if it separates decimals. Decimal commas are read if semicolons "
-            "separate the cells and no number has a decimal point."
-        )
+    elif is_number(digits := text.replace(".", "").replace(",", "")):
+        if "," in text and text.rfind(",") > text.rfind(".") >= 0:
+            return (
+                f"'{text}' has a decimal comma, but other numbers of this table do not; write all "
+                "numbers with the same decimal sign."
+            )
+        if text.count(".") > 1:
+            return f"'{text}' has {text.count('.')} points; write {digits} if they mark thousands."
+        if "," in text:
+            return (
+                f"'{text}' has a comma; write {text.replace(',', '')} if it separates thousands, "
+                "or a decimal point if it separates decimals. Decimal commas are read if "
+                "semicolons separate the cells and no number has a decimal point."
+            )
     if is_number(text) and "_" not in text and abs(float(text)) > LARGEST:
         return f"{shown} exceeds the limit of 1e150; rescale the column."
     return f"{shown} is not a number{hint}."

@@ -116,7 +116,12 @@ FEW_ROWS = 30
 def about_constant_columns(X: pd.DataFrame, n_shown: int = 8) -> list[str]:
     """A sentence if some inputs have the same value in every row."""
     constant = [f"“{name}”" for name in X if X[name].nunique(dropna=False) == 1]
-    return [f"The same value in every row: {', '.join(constant[:n_shown])}."] if constant else []
+    if not constant:
+        return []
+    return [
+        f"The same value in every row: {', '.join(constant[:n_shown])}. What another value would "
+        "change cannot be learned; predictions for one are flagged."
+    ]
 
 
 def about_few_rows(n: int) -> list[str]:

@@ -1,15 +1,15 @@
 """ColumnEncoder: the columns of a table as inputs of a network, and back to one name per column.
 
 Categories become one-hot columns, one for each but the most frequent, by scikit-learn's
-OneHotEncoder; dates become the time that has
-passed and, where the table covers enough of it, the season, the weekday and the time of day as
-points on circles. All columns that come from one column of the table form a group.
+OneHotEncoder; dates become the time that has passed and, where the table covers enough of it, the
+season, the weekday and the time of day as points on circles. All columns that come from one column
+of the table form a group.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import pandas as pd
 from sklearn.preprocessing import OneHotEncoder
 
 from sbnn.tables.column_types import Column, ColumnType
+from sbnn.tables.date_parts import covered_parts, days_of, encode_parts
 
 # More categories than this, and those with few rows, share the column "other".
 MAX_CATEGORIES = 30
@@ -28,8 +29,6 @@ OTHER = "other categories"
 # likely means something, such as "no remark".
 MOSTLY_MISSING = 0.5
 BLANK = "(blank)"
-# Periods of the circles in days, by part of a date.
-PERIODS = {"season": 365.2425, "week": 7.0, "day": 1.0}
 MISSING_NAME = "missing"
 
 
@@ -62,6 +61,8 @@ class InputColumn:
         Missing cells in the fit.
     indicator : bool
         Whether an additional column says if the cell is missing.
+    only : float, optional
+        If all cells in the fit hold the same number: that number, as it is encoded first.
     """
 
     kind: str = "number"
@@ -70,6 +71,7 @@ class InputColumn:
     parts: tuple[str, ...] = ()
     n_missing: int = 0
     indicator: bool = False
+    only: float | None = None
 
     @classmethod
     def of(cls, column: Column) -> InputColumn:
@@ -85,10 +87,11 @@ class InputColumn:
             return cls(kind, counts=counts, n_missing=n_missing)
         parts: tuple[str, ...] = ()
         if kind == "date":
-            parts = _parts(_days(values))
+            parts = covered_parts(days_of(values))
         if kind == "time":
             parts = ("elapsed", "day")
-        return cls(kind, column.type.format, parts=parts, n_missing=n_missing)
+        out = cls(kind, column.type.format, parts=parts, n_missing=n_missing)
+        return replace(out, only=_only(out.encode(column)[0][:, 0]))
 
     @property
     def type(self) -> ColumnType:
@@ -193,9 +196,9 @@ class InputColumn:
             if known.any():
                 out[known] = self.one_hot.transform(column.values[known][:, None])
         elif self.kind == "date":
-            out = _date_columns(_days(column.values), self.parts)
+            out = encode_parts(days_of(column.values), self.parts)
         elif self.kind == "time":
-            out = _date_columns(column.values / 24.0, self.parts)
+            out = encode_parts(column.values / 24.0, self.parts)
         else:
             out = column.values[:, None].astype(float)
         out[column.missing] = np.nan
@@ -204,38 +207,16 @@ class InputColumn:
         return out, unseen
 
 
+def _only(values: np.ndarray) -> float | None:
+    """The number that all known values are equal to, if there is one."""
+    known = values[~np.isnan(values)]
+    return float(known[0]) if len(known) and (known == known[0]).all() else None
+
+
 def _with_blanks(column: Column) -> Column:
     """Categories with the empty cell as one of them."""
     values = np.where(column.missing, BLANK, column.values)
     return column._replace(values=values, missing=np.zeros_like(column.missing))
-
-
-def _days(values: np.ndarray) -> np.ndarray:
-    """Dates in days since 1970, NaN where there is none."""
-    days = values.astype("datetime64[us]").astype(np.int64) / 86_400e6
-    return np.where(np.isnat(values), np.nan, days)
-
-
-def _parts(days: np.ndarray) -> tuple[str, ...]:
-    """Parts of dates that the table covers: a year of seasons, two weeks, hours of the day."""
-    span = float(np.ptp(days)) if len(days) else 0.0
-    covered = {
-        "season": span >= PERIODS["season"],
-        "week": span >= 14 and len(np.unique(np.floor(days) % 7)) > 2,
-        "day": len(days) > 0 and np.ptp(days % 1.0) > 0,
-    }
-    return ("elapsed", *(part for part, enough in covered.items() if enough))
-
-
-def _date_columns(days: np.ndarray, parts: Iterable[str]) -> np.ndarray:
-    columns = []
-    for part in parts:
-        if part == "elapsed":
-            columns.append(days)
-        else:
-            angle = 2 * np.pi * days / PERIODS[part]
-            columns += [np.sin(angle), np.cos(angle)]
-    return np.column_stack(columns)
 
 
 @dataclass(frozen=True)
@@ -264,7 +245,8 @@ class ColumnEncoder:
         missing = np.isnan(values)
         kinds = np.where(missing.all(axis=0), "empty", "number").tolist()
         counts = missing.sum(axis=0).tolist()
-        return cls(tuple(InputColumn(kind, n_missing=n) for kind, n in zip(kinds, counts)))
+        each = zip(kinds, counts, map(_only, values.T))
+        return cls(tuple(InputColumn(kind, n_missing=n, only=only) for kind, n, only in each))
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -286,6 +268,18 @@ class ColumnEncoder:
     def never_missing(self) -> np.ndarray:
         """Which columns have no missing cells: empty ones, and those with a blank category."""
         return self.empty | np.array([column.has_blanks for column in self.columns], dtype=bool)
+
+    @cached_property
+    def constant(self) -> np.ndarray:
+        """Which columns had one value in the fit, whose effect is unknown, shape (n_inputs,)."""
+        one = [c.only is not None or len(c.counts or ()) == 1 for c in self.columns]
+        return np.array(one, dtype=bool)
+
+    def new_values(self, encoded: Encoded) -> np.ndarray:
+        """Cells that differ from the only value of their column in the fit, (n, n_inputs), bool."""
+        first = encoded.values[:, np.searchsorted(self.groups, np.arange(len(self.columns)))]
+        only = np.array([np.nan if c.only is None else c.only for c in self.columns])
+        return ~np.isnan(first) & ~np.isnan(only) & (first != only)
 
     @property
     def plain(self) -> bool:

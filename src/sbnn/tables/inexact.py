@@ -13,26 +13,28 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.text import plural
+from sbnn.tables.numerals import OTHER, THOUSANDS, Signs
 
 EXACT = 2**53  # up to here, every integer is a float64
 # An integer with zeros after its decimal sign, or with a sign between its thousands.
 PLAIN = re.compile(r"([+-]?)0*(\d{1,400})([.,]0*)?")  # Python limits the digits of int()
 GROUPED = re.compile(r"[+-]?\d{1,3}([ '’\u00a0\u202f.,])\d{3}(\1\d{3})+")
-THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
 
 
-def about_thousands(path: Path, text: Mapping[str, Any], separator: str) -> list[str]:
-    """A sentence if all points of a table separated by semicolons may mark thousands.
+def about_thousands(path: Path, text: Mapping[str, Any], signs: Signs) -> list[str]:
+    """Sentences about the signs in the numbers of a table, where they may be mistaken.
 
-    Such tables come from places where the comma is the decimal sign and 1.234 may be above a
-    thousand. One number such as 1.5 or 0.250 anywhere shows that points are decimal.
+    Tables separated by semicolons come from places where the comma is the decimal sign and 1.234
+    may be above a thousand, or from programs that write 1,234 for a thousand. If all signs may mark
+    thousands, a sentence says how they are read. One number such as 1.5 or 0.250 anywhere shows
+    that points are decimal.
 
     Parameters
     ----------
     path : Path
     text : mapping of str to sequence of str
         The columns that were read as numbers.
-    separator : str
+    signs : Signs
 
     Returns
     -------
@@ -40,28 +42,44 @@ def about_thousands(path: Path, text: Mapping[str, Any], separator: str) -> list
 
     Examples
     --------
-    >>> about_thousands(Path("t.csv"), {"a": ["1.234", "12"], "b": ["1.5", "2"]}, ";")
+    >>> columns = {"a": ["1.234", "12"], "b": ["1.5", "2"]}
+    >>> about_thousands(Path("t.csv"), columns, Signs(";"))
     []
-    >>> len(about_thousands(Path("t.csv"), {"a": ["1.234", "12"]}, ";"))
+    >>> len(about_thousands(Path("t.csv"), {"a": ["1.234", "12"]}, Signs(";")))
     1
     """
-    if separator != ";":
+    if signs.separator == ",":
         return []
+    words = {",": "comma", ".": "point"}
+    decimal, mark = signs.decimal, OTHER[signs.decimal]
+    marked = signs.thousands and any(mark in cell for cells in text.values() for cell in cells)
+    out = []
+    if signs.comma or marked:
+        also = f"; {words[mark]}s mark thousands (1{mark}234 is above a thousand)" if marked else ""
+        half = f"1{decimal}5 is one and a half"
+        out = [f"{path}: reading numbers with decimal {words[decimal]}s ({half}){also}."]
+    doubtful = {} if marked else _all_like_thousands(text, decimal)
+    if not doubtful:
+        return out
+    name, cell = next(iter(doubtful.items()))
+    others = f" (and {plural(len(doubtful) - 1, 'more column')})" if len(doubtful) > 1 else ""
+    return [
+        *out,
+        f"{path}, column {name!r}{others}: {cell} is read with a decimal {words[decimal]}, as a "
+        f"number below a thousand; if the {words[decimal]}s mark thousands, remove them.",
+    ]
+
+
+def _all_like_thousands(text: Mapping[str, Any], sign: str) -> dict[str, str]:
+    """The first cell with a sign, by column; none if one of them cannot mark thousands."""
     found: dict[str, str] = {}
     for name, cells in text.items():
         for cell in cells:
-            if "." in cell:
-                if not THOUSANDS.fullmatch(cell):
-                    return []
+            if sign in cell:
+                if not THOUSANDS[sign].fullmatch(cell.strip()):
+                    return {}
                 found.setdefault(name, cell.strip())
-    if not found:
-        return []
-    name, cell = next(iter(found.items()))
-    others = f" (and {plural(len(found) - 1, 'more column')})" if len(found) > 1 else ""
-    return [
-        f"{path}, column {name!r}{others}: {cell} is read with a decimal point, as a number below "
-        "a thousand; if the points mark thousands, remove them."
-    ]
+    return found
 
 
 def about_large_integers(

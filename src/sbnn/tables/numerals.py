@@ -16,8 +16,11 @@ Cells = Sequence[str] | np.ndarray  # strings
 
 SPACES = "[ '’\u00a0\u202f]"  # spaces and apostrophes separate nothing but thousands
 SPACED = re.compile(rf"[+-]?\d{{1,3}}({SPACES}\d{{3}})+([.,]\d+)?")
-WITH_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-WITH_POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+# No thousands begin with a zero: 0,250 is a quarter.
+WITH_COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+WITH_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+THOUSANDS = {",": WITH_COMMAS, ".": WITH_POINTS}
+OTHER = {",": ".", ".": ","}
 
 
 class Signs(NamedTuple):
@@ -25,7 +28,11 @@ class Signs(NamedTuple):
 
     separator: str = ","  # between cells
     comma: bool = False  # 1,5 is one and a half
-    points: bool = False  # 1.234 is more than a thousand, beyond doubt
+    thousands: bool = False  # the sign that is not decimal marks thousands, beyond doubt
+
+    @property
+    def decimal(self) -> str:
+        return "," if self.comma else "."
 
 
 PLAIN = Signs()
@@ -59,8 +66,9 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     """The number in each cell, NaN where there is none, and whether it has a percent sign.
 
     12 % becomes 12. A thousands separator is accepted if all cells of the column that have it
-    leave no doubt: 1,234 alone may also be a decimal comma, unless commas separate the cells.
-    A cell with another decimal sign than the table's is not a number.
+    leave no doubt: 1,234 alone may also be a decimal comma, unless commas separate the cells or
+    the rest of the table shows that they mark thousands. A cell with another decimal
+    sign than the table's is not a number.
 
     Parameters
     ----------
@@ -83,15 +91,15 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     texts = [cell.strip() for cell in cells]
     percent = np.array([text.endswith("%") for text in texts], dtype=bool)
     texts = [text[:-1].rstrip() if sign else text for text, sign in zip(texts, percent)]
-    thousands = _thousands(texts, signs)
+    mark = OTHER[signs.decimal] if _has_thousands(texts, signs) else ""
     values = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
         if not text or not (text[-1].isdigit() or text[-1] == "."):  # nan, inf, words
             continue
         if SPACED.fullmatch(text):
             text = re.sub(SPACES, "", text)
-        if thousands:
-            text = text.replace(thousands, "")
+        if mark and THOUSANDS[mark].fullmatch(text):
+            text = text.replace(mark, "")
         if signs.comma and "." in text:
             continue
         try:
@@ -103,25 +111,43 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     return values, percent & ~np.isnan(values)
 
 
-def _thousands(texts: Sequence[str], signs: Signs) -> str:
-    """The sign that separates thousands in a column, or "" if none does beyond doubt."""
-    sign, pattern = (".", WITH_POINTS) if signs.comma else (",", WITH_COMMAS)
-    found = [text for text in texts if sign in text and text[-1:].isdigit()]
-    if not found or not all(pattern.fullmatch(text) for text in found):
-        return ""
-    decimal = "," if signs.comma else "."
-    clear = signs.points if signs.comma else signs.separator == ","
-    clear = clear or any(text.count(sign) > 1 or decimal in text for text in found)
-    return sign if clear else ""
+def _has_thousands(texts: Sequence[str], signs: Signs) -> bool:
+    """Whether thousands are marked in a column, beyond doubt, in all but a few wrong cells."""
+    mark = OTHER[signs.decimal]
+    found = [text for text in texts if mark in text and text[-1:].isdigit()]
+    fits = [text for text in found if THOUSANDS[mark].fullmatch(text)]
+    clear = signs.thousands or (mark == "," == signs.separator)
+    clear = clear or any(text.count(mark) > 1 or signs.decimal in text for text in fits)
+    return clear and 2 * len(fits) > len(found)
+
+
+class Evidence(NamedTuple):
+    """How many numbers of a table speak for a decimal sign, here the comma."""
+
+    strong: int = 0  # 1.234,5 or 1.234.567: the other sign marks thousands
+    sure: int = 0  # 1,5
+    perhaps: int = 0  # 1,234: may also be above a thousand
+    consistent: bool = False  # a column has 1,5 and no points; none has 1,5 beside 1.234
+
+    @property
+    def certain(self) -> int:
+        return self.strong + self.sure
+
+    @property
+    def settled(self) -> bool:
+        """Whether the other sign marks thousands if no number speaks against it."""
+        return self.strong > 0 or self.consistent
 
 
 def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
-    """How numbers are written: 1,5 if more of them speak for a decimal comma than for a point.
+    """How numbers are written, found from all numbers of a table.
 
-    A few cells written otherwise are errors to be named, and do not change how all others are
-    read. Tables separated by tabs or bars may also write a thousand as 1,234. There, at least one
-    comma must not be followed by three digits. A semicolon is used where the comma is the decimal
-    sign. Columns of text do not count, whatever their commas.
+    1,5 shows a decimal comma, 1.5 a decimal point, 1.234,5 and 1,234.5 also thousands; 1,234 and
+    1.234 may be either, and follow the rest of the table. Where cells contradict each other, the
+    more frequent sign is taken: a few cells written otherwise are errors to be named, and do not
+    change how all others are read. If all numbers are like 1,234, the comma is decimal where
+    semicolons separate the cells; otherwise it is an error. Columns of text do not count, whatever
+    their commas.
 
     Parameters
     ----------
@@ -132,35 +158,55 @@ def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
     Returns
     -------
     Signs
+
+    Examples
+    --------
+    >>> find_signs([["1,234", "12"], ["0.5", "2.5"]], ";")
+    Signs(separator=';', comma=False, thousands=True)
+    >>> find_signs([["1.234.567", "12"], ["2,5", "3"]], ";")
+    Signs(separator=';', comma=True, thousands=True)
     """
     columns = list(columns)
-    if separator == "," or not any("," in cell for column in columns for cell in column):
+    if separator == "," or not any(
+        "," in cell or cell.count(".") > 1 for column in columns for cell in column
+    ):
         return Signs(separator)
-    with_comma: list[str] = []
-    clear = points = perhaps = 0  # 1.234 may be a thousand if commas are decimal signs
-    for column in columns:
-        cells = [cell.strip().rstrip("%").rstrip() for cell in column]
-        found = [cell for cell in cells if "," in cell]
-        if sum(map(is_written_number, found)) < len(found) / 2:
-            continue  # words
-        for cell in cells:
-            if "," in cell:
-                plain = re.sub(SPACES, "", cell) if SPACED.fullmatch(cell) else cell
-                if marked := "." in plain and bool(WITH_POINTS.fullmatch(plain)):
-                    plain = plain.replace(".", "")
-                if is_number(plain.replace(",", ".", 1)):
-                    with_comma.append(plain)
-                    clear += marked
-                elif WITH_COMMAS.fullmatch(plain):
-                    points += 1
-            elif WITH_POINTS.fullmatch(cell):
-                perhaps += 1
-            elif "." in cell and is_number(cell):
-                points += 1
-    against = points + (0 if clear else perhaps)
-    sure = separator == ";" or any(len(cell.partition(",")[2]) != 3 for cell in with_comma)
-    comma = sure and len(with_comma) > against
-    return Signs(separator, comma, comma and clear > 0)
+    numbers = [found for found in map(_with_signs, columns) if found]
+    commas, points = _evidence(numbers, ","), _evidence(numbers, ".")
+    if commas.settled and not points.certain:
+        return Signs(separator, True, True)
+    if points.settled and not commas.certain:
+        return Signs(separator, False, True)
+    against = points.certain + (0 if commas.strong else points.perhaps)
+    comma = commas.certain + commas.perhaps > against
+    comma = comma and (separator == ";" or commas.certain > 0)
+    return Signs(separator, comma, comma and commas.strong > 0)
+
+
+def _with_signs(column: Cells) -> list[str]:
+    """The cells of a column that have commas or points; none if most of them are words."""
+    cells = [cell.strip().rstrip("%").rstrip() for cell in column if "," in cell or "." in cell]
+    if sum(map(is_written_number, cells)) < len(cells) / 2:
+        return []
+    return [re.sub(SPACES, "", cell) if SPACED.fullmatch(cell) else cell for cell in cells]
+
+
+def _evidence(columns: Sequence[Sequence[str]], decimal: str) -> Evidence:
+    mark = OTHER[decimal]
+    strong = sure = perhaps = 0
+    alone, mixed = False, False
+    for cells in columns:
+        marked = [cell for cell in cells if mark in cell]
+        fits = [cell for cell in marked if THOUSANDS[mark].fullmatch(cell)]
+        strong += sum(decimal in cell or cell.count(mark) > 1 for cell in fits)
+        others = [cell for cell in cells if decimal in cell and mark not in cell]
+        doubtful = sum(
+            bool(THOUSANDS[decimal].fullmatch(c)) and c.count(decimal) == 1 for c in others
+        )
+        here = sum(is_number(cell.replace(decimal, ".")) for cell in others) - doubtful
+        sure, perhaps = sure + here, perhaps + doubtful
+        alone, mixed = alone or (here > 0 and not marked), mixed or (here > 0 and bool(marked))
+    return Evidence(strong, sure, perhaps, alone and not mixed)
 
 
 def is_written_number(cell: str) -> bool:

@@ -200,10 +200,7 @@ def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
     comma, read = signs.comma, text_reader(text, signs)
     typed = read_columns(path, read, lambda name, k: text[name][k], roles, lines, signs)
     numeric = {n: text[n] for n, c in typed.columns.items() if c.type.kind == "number"}
-    if comma:
-        notes.append(f"{path}: reading numbers with decimal commas (1,5 is one and a half).")
-    else:
-        notes += about_thousands(path, numeric, separator)
+    notes += about_thousands(path, numeric, signs)
     notes += typed.notes
     values = {name: typed.columns[name].values for name in numeric}
     notes += about_large_integers(path, numeric, values, lines)

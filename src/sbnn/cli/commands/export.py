@@ -29,11 +29,13 @@ def export(
     with a function predict(X, return_std, return_interval); model.onnx runs in ONNX runtimes of
     many languages, with the outputs mean, std, lower and upper; model.json holds the networks,
     their uncertainty and the noise as numbers. The first two give the same numbers as
-    'sbnn predict'. They need all cells of a row, and categories that the fit had.
+    'sbnn predict'. They need the cells of all columns that the model uses, and categories that the
+    fit had.
     """
     with error_handling(debug):
         from sbnn.exports.writing import check_suffix
         from sbnn.reports import fit_folder
+        from sbnn.reports.columns import types_of
 
         try:
             check_suffix(out)
@@ -45,10 +47,10 @@ def export(
             raise UsageError(f"{out} exists; add --force to replace it, or give another name.")
         if not out.absolute().parent.is_dir():
             raise UsageError(f"{out.parent} is not a folder; create it first.")
-        fit_folder.read_record(model)  # its errors name a folder that is none
+        record = fit_folder.read_record(model)  # its errors name a folder that is none
         fitted = fit_folder.read_model(model)
         try:
-            fitted.export(out, overwrite=force)
+            fitted._export(out, force, types_of(record.columns))
         except ValueError as error:
             raise UsageError(str(error)) from None
         if as_json:

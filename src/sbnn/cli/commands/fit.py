@@ -102,7 +102,7 @@ def fit(
         with show_progress(quiet=as_json) as progress:
             fitted = _fit(
                 frame, types, targets, options, data, progress, errors, weight_column, verify,
-                limit,
+                limit, quick,
             )  # fmt: skip
             _write(fitted, folder, output_paths.FIT_FILES if force else frozenset())
         if as_json:
@@ -136,6 +136,7 @@ def _fit(
     weight_column: str | None,
     verify: bool,
     time_limit: float | None,
+    quick: bool,
 ) -> Fit:
     """Fit a model and show the progress."""
     from sbnn._core.memory import naming_lack_of_memory
@@ -152,7 +153,7 @@ def _fit(
         fitted = fits.fit(
             frame, inputs, targets, options, data, command_line(),
             progress.step, progress.on_fold, progress, errors, weight_column, types, verify,
-            time_limit, progress.fitting,
+            time_limit, progress.fitting, quick,
         )  # fmt: skip
     progress.step("writing the report")
     return fitted

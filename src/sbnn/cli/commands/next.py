@@ -10,6 +10,7 @@ import typer
 
 from sbnn._core.text import listed, plural
 from sbnn.cli import options as opt
+from sbnn.cli.doubtful_rows import Flags, constant_columns, flags_of, unused_columns, warn_about
 from sbnn.cli.streams import write_output
 from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json, printable
 
@@ -87,6 +88,8 @@ def next_measurement(
         fitted = fit_folder.read_model(model)
         if rows is not None:
             rows = _complete(rows, fitted)
+            flags = flags_of(model, fitted, rows, record)
+            warn_about(flags, fitted, record.features, "candidate")
         try:
             found = fitted.suggest(count, rows, limits, goal, state)
         except ValueError as error:
@@ -94,9 +97,11 @@ def next_measurement(
             for name, option in OPTIONS.items():
                 text = text.replace(name, option)
             raise UsageError(text) from None
-        idle = [share == 0 for share in fitted.feature_relevance_]
-        unused = [name for name, yes in zip(record.features, idle) if yes]
-        if rows is not None or all(idle):
+        unused = unused_columns(fitted, record.features)
+        if rows is None:
+            flags = _in_columns(flags_of(model, fitted, found[record.features], record), limits)
+            warn_about(flags, fitted, record.features, "suggested row")
+        if rows is not None or len(unused) == len(record.features):
             unused = []
         _answer(_named(found, record), record, goal, out, force, as_json, unused)
 
@@ -137,13 +142,30 @@ def _rows(candidates: Path, record: Record) -> pd.DataFrame:
 
 
 def _complete(rows: pd.DataFrame, fitted: SparseBNNRegressor) -> pd.DataFrame:
-    """The candidates whose cells are all known to the model."""
-    unknown = fitted.unknown_cells(rows)
-    known = [not (missing or unseen) for missing, unseen in unknown.to_numpy()]
+    """The candidates whose cells are known to the model in all columns that it uses."""
+    unused = set(unused_columns(fitted, list(rows)))
+    ignored = unused.union(constant_columns(fitted, list(rows)))  # there, a warning follows
+    known = [
+        unused.issuperset(missing) and ignored.issuperset(unseen)
+        for missing, unseen in fitted.unknown_cells(rows).to_numpy()
+    ]
+    if not any(known):
+        raise UsageError(
+            "Every candidate has a missing cell, or a category that the fit did not have, in a "
+            "column that the model uses; fill the cells in."
+        )
     if not all(known):
         left_out = plural(known.count(False), "candidate")
         note(f"{left_out} with missing cells or categories that the fit did not have left out")
     return rows[known]
+
+
+def _in_columns(flags: Flags, chosen: Collection[str]) -> Flags:
+    """Flags of some columns: those with a range of their own may leave that of the data."""
+    return {
+        kind: [[name for name in row if name in chosen] for row in rows]
+        for kind, rows in flags.items()
+    }
 
 
 def _named(found: pd.DataFrame, record: Record) -> pd.DataFrame:

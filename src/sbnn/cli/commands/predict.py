@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +9,7 @@ import typer
 
 from sbnn._core.text import listed, plural
 from sbnn.cli import options as opt
+from sbnn.cli.doubtful_rows import flags_of, warn_about
 from sbnn.cli.row_columns import check_positive
 from sbnn.cli.streams import write_utf8
 from sbnn.cli.terminal import echo, error_handling, note, print_json, warn
@@ -52,12 +51,13 @@ def predict(
     square of y_std is the sum of their squares. The last columns name inputs: extrapolates those
     outside the range seen in the fit, missing those without a value, unseen those with a category
     that the fit did not have. If the model uses such an input, the interval is wider: the
-    prediction averages over what the value may be. Predictions are rounded to a thousandth of their
-    standard deviation; --json has all digits. If the fit used --noise-column and DATA.csv has that
-    column, the standard errors in it are used.
+    prediction averages over what the value may be. unseen also names inputs that had one value in
+    all rows of the fit and have another one here; their effect cannot be known. Predictions are
+    rounded to a thousandth of their standard deviation; --json has all digits. If the fit used
+    --noise-column and DATA.csv has that column, the standard errors in it are used.
     """
     with error_handling(debug):
-        from sbnn.reports import fit_folder, predictions
+        from sbnn.reports import fit_folder
         from sbnn.reports.columns import types_of
         from sbnn.reports.output_paths import check_file
         from sbnn.tables import reader as tables
@@ -77,11 +77,8 @@ def predict(
         inputs = table.frame[record.features]
         fitted = fit_folder.read_model(model)
         predicted = _predict(fitted, inputs, record.targets, errors)
-        outside = fit_folder.extrapolations(model, inputs, record)
-        unknown = fitted.unknown_cells(inputs)
-        flags = {"extrapolates": predictions.by_row(outside, n), **unknown.to_dict("list")}
-        relevance = zip(record.features, fitted.feature_relevance_)
-        _warn_about(unknown, outside, [name for name, share in relevance if share == 0])
+        flags = flags_of(model, fitted, inputs, record)
+        warn_about(flags, fitted, record.features)
         if out is not None:
             _write(out, table, predicted, flags, force)
         if as_json:
@@ -121,42 +118,6 @@ def _errors(data: Path, numbers: pd.DataFrame, record: Record) -> np.ndarray | N
     return np.column_stack(
         [numbers[c] if c in given else np.full(len(numbers), std) for c, std in typical]
     )
-
-
-def _warn_about(
-    unknown: pd.DataFrame, outside: dict[str, np.ndarray], unused: Collection[str]
-) -> None:
-    """Say how many rows have missing cells, new categories, or values outside the fit's range.
-
-    Only inputs that the model uses count; for others, one line says that they do not matter.
-    """
-    from sbnn.reports.predictions import by_row
-
-    n, idle = len(unknown), set[str]()
-    for column, one, several, rest in (
-        ("missing", "has missing cells", "have missing cells", "the interval is wider there."),
-        ("unseen", "has a category that the fit did not have",
-         "have categories that the fit did not have", "the interval is wider there."),
-        ("extrapolates", "is outside the range of the fit", "are outside the range of the fit",
-         "the interval widens with the distance, but no data support it."),
-    ):  # fmt: skip
-        names = by_row(outside, n) if column == "extrapolates" else list(unknown[column])
-        used = [[name for name in of_row if name not in unused] for of_row in names]
-        idle |= {name for of_row in names for name in of_row if name in unused}
-        rows = sum(map(bool, used))
-        if rows:
-            counts = Counter(name for of_row in used for name in of_row)
-            shown = ", ".join(f"{name!r}: {k:,}" for name, k in counts.most_common(6))
-            warn(
-                f"{rows:,} of {plural(n, 'row')} {one if rows == 1 else several} "
-                f"({shown}{', …' if len(counts) > 6 else ''}); {rest}"
-            )
-    if idle:
-        note(
-            f"cells of {listed([repr(name) for name in sorted(idle)])} are missing, new or outside "
-            "the range of the fit; the model does not use "
-            f"{'this column' if len(idle) == 1 else 'these columns'}"
-        )
 
 
 def _predict(

@@ -14,7 +14,7 @@ from sbnn.evidence.laplace.models.layout import Array, Layout, forward_pass, jac
 from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.reach import Reach
-from sbnn.likelihoods import Gaussian, Likelihood, noise_std
+from sbnn.likelihoods import Gaussian, Likelihood, noise_distribution
 from sbnn.problems.network import layer_slices
 from sbnn.scores import NormalMixture, Predictive
 
@@ -335,10 +335,10 @@ def shares_at(mixture: SparseMixture, x_t: Array, rows: Array | None = None) -> 
     return np.average(components(mixture, x_t).weights, axis=1, weights=rows)
 
 
-def noise_std_at(mixture: SparseMixture, x_t: Array) -> Array:
-    """Standard deviation of the noise at some points, (m, T)."""
+def noise_at(mixture: SparseMixture, x_t: Array) -> Predictive:
+    """Distribution of the noise at some points, (m, T)."""
     at = components(mixture, x_t)
-    return noise_std(mixture.likelihood, at.weights, at.mean, at.variance, at.theta)
+    return noise_distribution(mixture.likelihood, at.weights, at.mean, at.variance, at.theta)
 
 
 def precision_of(opt: Optimum) -> Precision:

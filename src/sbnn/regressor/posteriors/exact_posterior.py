@@ -18,7 +18,7 @@ from sbnn.evidence.laplace.mixture import (
 )
 from sbnn.evidence.laplace.models.layout import Array, input_gradient
 from sbnn.evidence.laplace.optimum import Optimum
-from sbnn.likelihoods import noise_std
+from sbnn.likelihoods import noise_distribution
 from sbnn.methods.posterior import gradient_shares
 from sbnn.problems.network import Network, push_forward
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
@@ -109,7 +109,7 @@ class ExactPosterior(LaplacePosterior):
         found = cls(mixture, nothing, nothing, np.full((n, 2), np.nan), False, draws, checks)
         at = found._outputs(x_t)
         shares = np.average(at.weights, axis=1, weights=rows)
-        noise = np.average(found._noise_std(at) ** 2, axis=0, weights=rows)
+        noise = np.average(found._noise(at).std() ** 2, axis=0, weights=rows)
         return replace(found, shares=shares, noise_variance=noise)
 
     def _phi(self, k: int) -> Array:
@@ -141,9 +141,10 @@ class ExactPosterior(LaplacePosterior):
         optima = enumerate(self.mixture.optima)
         return np.stack([outputs_of(opt, self._phi(k), x_t, p) for k, opt in optima])
 
-    def _noise_std(self, at: Outputs) -> Array:
+    def _noise(self, at: Outputs) -> Predictive:
         weights, f = at.components
-        return noise_std(self.mixture.likelihood, weights, f, np.zeros_like(f), at.theta_of_draws)
+        nothing = np.zeros_like(f)
+        return noise_distribution(self.mixture.likelihood, weights, f, nothing, at.theta_of_draws)
 
     @property
     def relevance(self) -> Array:
@@ -188,8 +189,8 @@ class ExactPosterior(LaplacePosterior):
         theta = at.theta_of_draws if noise_std is None else np.log(noise_std)[None, ..., None]
         return self.mixture.likelihood.predictive(weights, f, at.variance, theta)
 
-    def noise_std_at(self, x_t: Array) -> Array:
-        return self._noise_std(self._outputs(x_t))
+    def noise_at(self, x_t: Array) -> Predictive:
+        return self._noise(self._outputs(x_t))
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_out).
@@ -227,7 +228,7 @@ class ExactPosterior(LaplacePosterior):
             phi = self._phi(k)
             for r in rng.choice(len(phi), size=min(n_draws, len(phi)), replace=False):
                 gradient = input_gradient(phi[r], x_t, opt.layout, opt.activation)
-                found.append(gradient_shares(gradient[:, ::p], groups))
+                found.append(gradient_shares(gradient[:, ::p], x_t, groups))
                 weights.append(self.shares[k].mean() * bool(found[-1].any()))
         shares, own = np.array(found), np.array(weights)
         own = own / own.sum() if own.any() else np.full(len(own), 1.0 / len(own))

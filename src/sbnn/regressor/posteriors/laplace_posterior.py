@@ -14,7 +14,7 @@ from sbnn.evidence.columns import SCREENED
 from sbnn.evidence.laplace.mixture import (
     SparseMixture,
     compacted,
-    noise_std_at,
+    noise_at,
     precision_of,
     predictive,
     sample,
@@ -94,7 +94,7 @@ class LaplacePosterior:
             opt.precision = opt.precision.as_primal()
         mixture = replace(mixture, reach=_reach(mixture, x_t, some))
         x_t, rows = x_t[:, some], None if rows is None else rows[some]
-        noise = np.average(noise_std_at(mixture, x_t) ** 2, axis=0, weights=rows)
+        noise = np.average(noise_at(mixture, x_t).std() ** 2, axis=0, weights=rows)
         losses = np.full((len(mixture.optima), 2), np.nan)
         return cls(mixture, shares_at(mixture, x_t, rows), noise, losses)
 
@@ -177,8 +177,8 @@ class LaplacePosterior:
         """One component per optimum (and node of its noise), points (m, n_out)."""
         return predictive(self.mixture, x_t, noise, noise_std)
 
-    def noise_std_at(self, x_t: Array) -> Array:
-        return noise_std_at(self.mixture, x_t)
+    def noise_at(self, x_t: Array) -> Predictive:
+        return noise_at(self.mixture, x_t)
 
     def sample(self, x_t: Array, n: int, rng: np.random.Generator, noise: bool = False) -> Array:
         """n draws of functions at x_t, with `noise` of observations, shape (n, m, n_out)."""
@@ -200,13 +200,13 @@ class LaplacePosterior:
         p = len(self.mixture.likelihood.outputs)  # the first output of each target is its centre
         for opt in self.mixture.optima:
             gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
-            modes.append(gradient_shares(gradient[:, ::p], groups))
+            modes.append(gradient_shares(gradient[:, ::p], x_t, groups))
             for delta in precision_of(opt).draw(rng, n_draws).T:
                 phi = opt.phi.copy()
                 phi[opt.active] += small * delta
                 moved = input_gradient(phi, x_t, opt.layout, opt.activation)
                 drawn = gradient + (moved - gradient) / small
-                draws.append(gradient_shares(drawn[:, ::p], groups))
+                draws.append(gradient_shares(drawn[:, ::p], x_t, groups))
         own = self.shares.mean(axis=1) * np.any(modes, axis=1)
         own = own / max(own.sum(), 1e-300)
         mean = own @ np.array(modes)
@@ -237,7 +237,7 @@ class LaplacePosterior:
     def alone(self, k: int, x_t: Array) -> LaplacePosterior:
         """The posterior at optimum k only; `x_t` are inputs to average its noise over."""
         mixture = replace(self.mixture, optima=(self.mixture.optima[k],), weights=np.ones(1))
-        noise = (noise_std_at(mixture, x_t) ** 2).mean(axis=0)
+        noise = (noise_at(mixture, x_t).std() ** 2).mean(axis=0)
         shares, losses = np.ones((1, self.shares.shape[1])), np.zeros((1, 2))
         return replace(self, mixture=mixture, shares=shares, noise_variance=noise, losses=losses)
 

@@ -17,37 +17,47 @@ from sbnn.reports.noise import (
     FIFTHS,
     PREDICTED,
     Driver,
+    has_heavy_tails,
     is_improbable,
     noise_driver,
-    noise_levels,
     quantile_groups,
+    typical_levels,
 )
 from sbnn.reports.validation import LEVEL
 
 MISSED = "#D55E00"
 N_COLUMNS = 3
+WITHIN = 0.6827  # of a normal distribution is within one standard deviation
 
 
 def levels(fitted: Fit) -> list[Shown]:
     """The level of the noise, for each target whose noise varies; none if errors are known."""
     if fitted.record.noise_columns:
         return []
-    found, out = noise_levels(fitted), []
+    found, out = typical_levels(fitted), []
     for k, target in enumerate(fitted.targets):
         driver = noise_driver(fitted, found[:, k], k)
         if driver is None:
             continue
         figure = _level_figure(fitted, driver, found[:, k], k)
         which = "the predicted value" if driver.name == PREDICTED else f"“{driver.name}”"
+        what, summary = _words(fitted)
         text = (
-            "Line: median of the standard deviation of the noise at the rows of the table, against "
-            f"{which}, which explains {100 * driver.explained:.0f} % of its variation (of the "
-            "logarithm), more than any other variable. Band: 80 % of the rows. Dots: absolute "
-            "errors of unseen rows; circles: their root mean square, which also contains the "
-            "uncertainty of the function, without rows that do not fit the rest."
+            f"Line: median of the {what} at the rows of the table, against {which}, which explains "
+            f"{100 * driver.explained:.0f} % of its variation (of the logarithm), more than any "
+            "other variable. Band: 80 % of the rows. Dots: absolute errors of unseen rows; "
+            f"circles: {summary}, which also contains the uncertainty of the function, without "
+            "rows that do not fit the rest."
         )
         out.append(embed(figure, f"Noise of {target}", text))
     return out
+
+
+def _words(fitted: Fit) -> tuple[str, str]:
+    """What the line and the circles show: 68 % quantiles, or moments of Gaussian noise."""
+    if has_heavy_tails(fitted):
+        return "typical noise (68 % is within)", "the distance within which 68 % of them lie"
+    return "standard deviation of the noise", "their root mean square"
 
 
 def _level_figure(fitted: Fit, driver: Driver, level: np.ndarray, k: int) -> Any:
@@ -68,13 +78,15 @@ def _level_figure(fitted: Fit, driver: Driver, level: np.ndarray, k: int) -> Any
     fits = ~np.isin(fitted.data.index[held.rows[known[held.rows]]], list(wrong))
     x, error = x[fits], error[fits]
     bins = quantile_groups(x, int(np.clip(len(x) // 20, 2, 10)))
-    rms = [np.sqrt((error[rows] ** 2).mean()) for rows in bins]
-    ax.plot([np.median(x[rows]) for rows in bins], rms, "o", color=TRUTH, ms=6, mfc="none",
-            mew=1.3, label="their root mean square")  # fmt: skip
+    (line, circles), heavy = _words(fitted), has_heavy_tails(fitted)
+    of_bin = [np.quantile(e, WITHIN) if heavy else np.sqrt((e**2).mean())
+              for e in (error[rows] for rows in bins)]  # fmt: skip
+    ax.plot([np.median(x[rows]) for rows in bins], of_bin, "o", color=TRUTH, ms=6, mfc="none",
+            mew=1.3, label=circles)  # fmt: skip
     ax.fill_between(places, low, high, color=tone, alpha=0.25, lw=0)
-    ax.plot(places, middle, color=tone, lw=2.2, label="standard deviation of the noise")
+    ax.plot(places, middle, color=tone, lw=2.2, label=line)
     # A few outliers would compress everything else.
-    top = 1.1 * max(float(np.quantile(error, 0.99)), float(high.max()), *rms[:-1])
+    top = 1.1 * max(float(np.quantile(error, 0.99)), float(high.max()), *of_bin[:-1])
     ax.set_ylim(0, top)
     if not by_prediction:
         show_axis(ax, axis(fitted, driver.name))

@@ -247,7 +247,7 @@ def plot_pairs(
             ax = figure.add_subplot(cells[i, j])
             ax.tick_params(labelsize=7)
             ax.set_xlim(*limits[j])
-            ax.set_xticks(_inner_ticks(*limits[j]))
+            ax.set_xticks(*_inner_ticks(*limits[j]))
             if i == j:
                 for draws, colour, style in zip(samples, colours, styles):
                     _marginal(ax, draws[:, i], limits[i], colour, style)
@@ -259,7 +259,7 @@ def plot_pairs(
                     ax.plot(draws[rows, j], draws[rows, i], ".", color=colour, ms=1.6, alpha=0.4,
                             rasterized=True)  # fmt: skip
                 ax.set_ylim(*limits[i])
-                ax.set_yticks(_inner_ticks(*limits[i]))
+                ax.set_yticks(*_inner_ticks(*limits[i]))
                 if marks is not None:
                     ax.plot(marks[:, j], marks[:, i], "x", color=TRUTH, ms=5, mew=1.3)
             _label_outer(ax, labels, i, j)
@@ -303,11 +303,22 @@ def _label_outer(ax: Any, labels: Labels, i: int, j: int) -> None:
         ax.set_yticklabels([])
 
 
-def _inner_ticks(low: float, high: float) -> np.ndarray:
-    """One or two round ticks, far enough from the edges that neighbouring labels do not touch."""
+def _inner_ticks(low: float, high: float) -> tuple[np.ndarray, list[str]]:
+    """One or two round ticks and their labels, which do not touch each other or their neighbours.
+
+    Examples
+    --------
+    >>> _inner_ticks(-1.0, 1.2)[1], _inner_ticks(0.0001, 0.0021)[1]
+    (['−0.6', '0.6'], ['0.0015'])
+    """
     from matplotlib.ticker import MaxNLocator
 
     margin = 0.16 * (high - low)
     ticks = np.asarray(MaxNLocator(4).tick_values(low, high))
     inner = ticks[(ticks > low + margin) & (ticks < high - margin)]
-    return inner if len(inner) <= 2 else inner[::2]
+    inner = inner if len(inner) <= 2 else inner[::2]
+    shown = [f"{tick:.4g}".replace("-", "−") for tick in inner]
+    if sum(map(len, shown)) > 9:
+        middle = int(np.argmin(np.abs(inner - 0.5 * (low + high))))
+        return inner[[middle]], [shown[middle]]
+    return inner, shown

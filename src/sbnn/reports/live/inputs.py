@@ -10,7 +10,8 @@ import pandas as pd
 from sbnn._core.web_pages import visible
 from sbnn.reports.columns import column_of, numbers_of
 from sbnn.reports.fit import Fit
-from sbnn.tables.encoder import OTHER, PERIODS, InputColumn
+from sbnn.tables.date_parts import PERIODS
+from sbnn.tables.encoder import OTHER, InputColumn
 
 
 def input_data(fitted: Fit) -> list[dict[str, Any]]:
@@ -30,10 +31,10 @@ def input_data(fitted: Fit) -> list[dict[str, Any]]:
 
 
 def _input(fitted: Fit, name: str) -> dict[str, Any]:
-    column = column_of(fitted, name)
+    column, read_as = column_of(fitted, name), fitted.record.columns.get(name, {}).get("kind")
     out: dict[str, Any] = {
         "name": visible(name),
-        "kind": column.kind,
+        "kind": "boolean" if read_as == "boolean" else column.kind,
         "indicator": column.indicator,
     }
     if column.kind == "category":

@@ -24,10 +24,10 @@ const whatif = (function () {
     name.htmlFor = "input-" + k;
     row.append(name);
     const changed = (v) => { if (isFinite(v)) { values[k] = v; setters[k](v); update(); } };
-    if (input.kind === "category") {
+    if (input.kind === "category" || input.kind === "boolean") {
       const select = document.createElement("select");
       select.id = name.htmlFor;
-      options(select, input.levels.map((level) => level.name));
+      options(select, input.levels ? input.levels.map((level) => level.name) : ["no", "yes"]);
       select.addEventListener("change", () => changed(Number(select.value)));
       row.append(select);
       setters[k] = (v) => { select.value = v; };
@@ -63,12 +63,15 @@ const whatif = (function () {
       row.append(value, rest);
       return row;
     });
-    if (outside.length) {
+    const warn = (some, start, rest) => {
+      if (!some.length) return;
       const note = document.createElement("div");
       note.className = "note";
-      note.textContent = `Outside the data: ${outside.map((i) => i.name).join(", ")}. The prediction extrapolates.`;
+      note.textContent = `${start}: ${some.map((i) => i.name).join(", ")}. ${rest}`;
       rows.push(note);
-    }
+    };
+    warn(outside.filter((i) => i.low < i.high), "Outside the data", "The prediction extrapolates.");
+    warn(outside.filter((i) => i.low === i.high), "One value in all of the data", "What another value changes is not known.");
     byId("answer").replaceChildren(...rows);
   }
 
