@@ -20,6 +20,7 @@ DEEP_WIDE: Family = ((40, 40, 40),)
 # Networks are pruned from wide to narrow, so few rows need not begin with many neurons; many rows
 # justify the wide family.
 FEW_ROWS, MANY_ROWS = 500, 2000
+DEEPER = (16, 16, 16)  # joins the default where it keeps most of its weights
 
 
 def families(
@@ -78,3 +79,9 @@ def families(
         "`hidden_layer_sizes` must be 'default', 'auto', a width, a tuple of widths ≥ 1, or a "
         f"list of such tuples; got {hidden_layer_sizes!r}."
     )
+
+
+def deeper(hidden_layer_sizes: Any, n_rows: float) -> tuple[int, ...]:
+    """Hidden widths of the networks that may join the default ones; none with few rows."""
+    default = isinstance(hidden_layer_sizes, str) and hidden_layer_sizes == "default"
+    return DEEPER if default and n_rows > FEW_ROWS else ()

@@ -11,6 +11,7 @@ from sbnn._core.watch import FitProgress, Watch
 from sbnn.evidence.laplace.options import Options
 from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
+from sbnn.regressor.architectures import deeper
 
 
 class Running:
@@ -58,7 +59,7 @@ class Running:
         """Note how the fit ended."""
         self._ended_early = self._watch.over
 
-    def _options(self) -> Options:
+    def _options(self, n_rows: float) -> Options:
         """Options of the Laplace engine; a sampling method uses it to choose the noise model."""
         sampled = self.method_used_ in SAMPLING
         return Options(
@@ -67,6 +68,7 @@ class Running:
                 "sparse": self.method_used_ != "laplace",
                 "n_threads": checks.n_threads(self.n_jobs),
                 "watch": self._watch,
+                "deeper": deeper(self.hidden_layer_sizes, n_rows),
                 **({} if sampled else self.method_options or {}),
             }
         )

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from sbnn._core.memory import require_memory_for_threads
 from sbnn.evidence.laplace.calibration import inflation
+from sbnn.evidence.laplace.growth import grow
 from sbnn.evidence.laplace.mixture import (
     NoiseTrial,
     SparseMixture,
@@ -38,6 +39,7 @@ from sbnn.evidence.laplace.stages import (
     finish,
     needs_more_rows,
     prune,
+    raced,
     settle,
     with_intercepts,
 )
@@ -51,7 +53,7 @@ LEAST_WEIGHT = 0.05
 Family = Sequence[Model]  # architectures on the same data, which share the starts evenly
 RACE, DENSE = Stage("training", 0.0, 0.1), Stage("training the better", 0.1, 0.1)
 SETTLE, ROWS = Stage("training on", 0.25, 0.2), Stage("training on more rows", 0.5, 0.05)
-PRUNE, FINISH = Stage("pruning", 0.55, 0.3), Stage("finishing", 0.85, 0.15)
+PRUNE, FINISH = Stage("pruning", 0.55, 0.15), Stage("finishing", 0.85, 0.15)
 
 
 def fit(
@@ -168,12 +170,9 @@ def _optimise(
     noises: Mapping[str, Likelihood] | None,
 ) -> tuple[list[Start], tuple[Trial, ...], tuple[NoiseTrial, ...]]:
     """Shared α, then pruning; only the better starts, one kind of noise and one family continue."""
-    first, n_threads, watch = options.group_iterations // 3, options.n_threads, options.watch
+    n_threads, watch = options.n_threads, options.watch
     noise_trials: tuple[NoiseTrial, ...] = ()
-    starts = run_stage(RACE, lambda s: dense(s, first, options), starts, n_threads, watch)
-    rest = options.group_iterations - first
-    starts = best(starts, options.race)
-    starts = run_stage(DENSE, lambda s: dense(s, rest, options), starts, n_threads, watch)
+    starts = raced(RACE, DENSE, starts, options)
     if noises is not None:
         starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
         require_starts(starts)
@@ -187,6 +186,7 @@ def _optimise(
         more = lambda s: dense(s, ON_MORE, options, MORE)
         starts = best(run_stage(ROWS, more, starts, n_threads, watch), options.race)
     starts = run_stage(PRUNE, lambda s: prune(s, options), starts, n_threads, watch)
+    starts += grow(starts, options)
     starts = best(starts, options.keep)
     starts, trials = _best_family(families, starts)
     starts = _contributing(starts, options)

@@ -43,7 +43,7 @@ class Options:
     max_rows : int
         With more observations the first stage runs on a random subset and then, for `ON_MORE`
         iterations, on `MORE` times as many, after which `race` of the starts continue. Pruning
-        sees `MOST` times as many, and at the end all rows.
+        sees as many, and the end all rows.
     precision_power : float
         See `SparseMixture`.
     n_threads : int
@@ -55,6 +55,8 @@ class Options:
         part of the predictions. For standardised targets.
     max_columns : int
         With more inputs, `relevant_columns` chooses columns first.
+    deeper : tuple of int
+        Hidden widths of networks that join if the others keep most of their weights; see `grow`.
     watch : Watch
         Progress, and the end of the fit.
     """
@@ -77,6 +79,7 @@ class Options:
     sparse: bool = True
     calibrate: bool = True
     max_columns: int = 40
+    deeper: tuple[int, ...] = ()
     watch: Watch = NEVER
 
 

@@ -14,7 +14,7 @@ from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, remove_units
 from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, thin
-from sbnn.evidence.starts import Start, on_rows
+from sbnn.evidence.starts import Stage, Start, on_rows, run_stage
 from sbnn.problems.network import layer_slices
 
 # Iterations before α and the noise are updated if there are fewer observations than weights.
@@ -24,7 +24,7 @@ WARM_UP = 8
 # Units are tried one by one if at most this many weights are kept; each trial runs to convergence.
 FEW_WEIGHTS = 60
 # With many rows, see `Options.max_rows`: shares of the rows, iterations on more and on all of them.
-MORE, MOST, ON_MORE, LAST = 4, 6, 20, 6
+MORE, ON_MORE, LAST = 4, 20, 6
 # Iterations before weights have a price: charged earlier, it removes weights that are yet to grow.
 BEFORE_PRICE = 40
 # Dense iterations go on in blocks, until this many in a row gain no more than `GAIN` nats.
@@ -40,6 +40,16 @@ def dense(start: Start, n_iter: int, options: Options, times: int = 1) -> Optimu
     part = on_rows(model, times * options.max_rows).single()
     warm_up = WARM_UP if opt.iterations == 0 and n * n_out < len(opt.phi) else 0
     return evolve(part, opt, n_iter, groups, options.step, options.tol, warm_up, options.watch)
+
+
+def raced(first: Stage, second: Stage, starts: list[Start], options: Options) -> list[Start]:
+    """A third of the dense iterations of all starts, and the rest of them of the better ones."""
+    few = options.group_iterations // 3
+    run = lambda stage, n, group: run_stage(
+        stage, lambda s: dense(s, n, options), group, options.n_threads, options.watch
+    )
+    better = best(run(first, few, starts), options.race)
+    return run(second, options.group_iterations - few, better)
 
 
 def settle(start: Start, options: Options) -> Optimum:
@@ -59,7 +69,7 @@ def settle(start: Start, options: Options) -> Optimum:
     Optimum
     """
     best = current = start.optimum
-    if start.model.groups() is None or not options.settle:
+    if start.model.groups() is None or not options.settle or needs_more_rows(start.model, options):
         return best
     part = on_rows(start.model, options.max_rows)
     top, waited = _settled(part, best), 0
@@ -91,7 +101,7 @@ def prune(start: Start, options: Options) -> Optimum:
     """The path to a sparse optimum, before families are compared."""
     if not options.sparse:
         return start.optimum
-    part = on_rows(start.model, MOST * options.max_rows).economical(start.optimum)
+    part = on_rows(start.model, MORE * options.max_rows).economical(start.optimum)
     return thin(
         part, start.optimum, options.path_iterations, options.step, options.tol, options.watch,
         predictive=options.weighting == "mixed",
@@ -102,7 +112,7 @@ def finish(start: Start, options: Options) -> Optimum:
     """Convergence, the price of every weight and input, and removals of single units."""
     if not options.sparse:
         return start.optimum
-    part = on_rows(start.model, MOST * options.max_rows)
+    part = on_rows(start.model, MORE * options.max_rows)
     if options.price:
         opt = _evolve(part.economical(start.optimum), start.optimum, BEFORE_PRICE, options)
         part = replace(part, price=options.price)

@@ -1,0 +1,59 @@
+"""Deeper networks, where the data support most of the weights of the first ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sbnn.evidence.laplace.noise_choice import PATHS, as_network, with_noise
+from sbnn.evidence.laplace.optimum import initial
+from sbnn.evidence.laplace.options import Options
+from sbnn.evidence.laplace.stages import needs_more_rows, prune, raced, settle
+from sbnn.evidence.starts import Stage, Start, run_stage
+
+# Share of its weights that the best network keeps on the path to a sparse one, above which it is
+# too small. On draws from Gaussian processes, three layers of 16 then gained 0.00 to 0.21 nats per
+# unseen row (shares 0.87 to 0.92), and lost 0.04 where the share was 0.59.
+SATURATED = 0.7
+RACE, DENSE = Stage("training deeper networks", 0.7, 0.03), Stage("training the better", 0.73, 0.03)
+SETTLE, PRUNE = Stage("training on", 0.76, 0.04), Stage("pruning", 0.8, 0.05)
+
+
+def grow(starts: list[Start], options: Options) -> list[Start]:
+    """Starts of deeper networks, pruned as far as `starts`, if these keep most of their weights.
+
+    Parameters
+    ----------
+    starts : list of Start
+        After the path to a sparse optimum.
+    options : Options
+        With the hidden widths `deeper`; none are added where they are empty or there are so many
+        rows that training begins with a part of them.
+
+    Returns
+    -------
+    list of Start
+        With the kind of noise of `starts`; empty if these are not saturated.
+    """
+    if not (options.deeper and options.sparse) or needs_more_rows(starts[0].model, options):
+        return []
+    if options.watch.over or not _is_saturated(starts):
+        return []
+    model = as_network(starts[0].model)
+    kind, (n_inputs, *_, n_outputs) = model.likelihood, model.sizes
+    model = replace(model, sizes=(n_inputs, *options.deeper, n_outputs))
+    if model.noise is None:
+        model = model.with_likelihood(PATHS[0])  # with which the mean learns most
+    rngs = starts[0].rng.spawn(options.n_starts)
+    deeper = [Start(starts[0].family, model, initial(model, rng), rng) for rng in rngs]
+    deeper = raced(RACE, DENSE, deeper, options)
+    run = lambda stage, step: run_stage(stage, step, deeper, options.n_threads, options.watch)
+    deeper = run(SETTLE, lambda s: settle(s, options))
+    if model.noise is None:
+        deeper = with_noise(deeper, kind, options)
+    return run(PRUNE, lambda s: prune(s, options))
+
+
+def _is_saturated(starts: list[Start]) -> bool:
+    """Whether the best network keeps more than `SATURATED` of its weights."""
+    leader = max(starts, key=lambda s: s.optimum.log_evidence)
+    return len(leader.optimum.active) > SATURATED * len(leader.model.layout().active)
