@@ -58,7 +58,7 @@ def test_no_deeper_network_where_neurons_are_left_over():
     np.testing.assert_array_equal(grown.optima[0].phi, same.optima[0].phi)
 
 
-@pytest.mark.parametrize("removed, grows", [(0, True), (2, True), (4, False), (7, False)])
+@pytest.mark.parametrize(("removed", "grows"), [(0, True), (2, True), (4, False), (7, False)])
 def test_share_of_weights_decides(removed, grows):
     """Of ten weights, more than seven must be kept."""
     quick = replace(OPTIONS, n_starts=1, group_iterations=3, settle=0, path_iterations=1)
