@@ -20,7 +20,9 @@ DEEP_WIDE: Family = ((40, 40, 40),)
 # Networks are pruned from wide to narrow, so few rows need not begin with many neurons; many rows
 # justify the wide family.
 FEW_ROWS, MANY_ROWS = 500, 2000
-DEEPER = (16, 16, 16)  # joins the default where it keeps most of its weights
+# Networks that join the default where it keeps most of its weights; see `growth.grow`.
+TOO_FEW_ROWS = 100
+DEEPER_FEW, DEEPER = (10, 10, 10), (16, 16, 16)
 
 
 def families(
@@ -82,6 +84,13 @@ def families(
 
 
 def deeper(hidden_layer_sizes: Any, n_rows: float) -> tuple[int, ...]:
-    """Hidden widths of the networks that may join the default ones; none with few rows."""
-    default = isinstance(hidden_layer_sizes, str) and hidden_layer_sizes == "default"
-    return DEEPER if default and n_rows > FEW_ROWS else ()
+    """Hidden widths of the networks that may join the default ones; none with few rows.
+
+    Examples
+    --------
+    >>> deeper("default", 300), deeper("default", 50), deeper((5,), 300)
+    ((10, 10, 10), (), ())
+    """
+    if not isinstance(hidden_layer_sizes, str) or hidden_layer_sizes != "default":
+        return ()
+    return () if n_rows <= TOO_FEW_ROWS else DEEPER_FEW if n_rows <= FEW_ROWS else DEEPER

@@ -13,7 +13,7 @@ from sbnn.evidence.laplace.optimum import initial
 from sbnn.evidence.laplace.options import DEFAULT
 from sbnn.evidence.starts import Start
 from sbnn.likelihoods import Gaussian, StudentT, VaryingStudentT
-from sbnn.regressor.architectures import DEEPER, deeper
+from sbnn.regressor.architectures import DEEPER, DEEPER_FEW, deeper
 
 OPTIONS = replace(DEFAULT, n_starts=4, deeper=(6, 6))
 KINDS = {
@@ -94,8 +94,9 @@ def test_no_growth(change):
 
 
 def test_only_defaults_with_enough_rows_grow():
-    assert deeper("default", 1000)
-    assert not deeper("default", 500)
+    assert deeper("default", 1000) == DEEPER
+    assert deeper("default", 500) == DEEPER_FEW
+    assert not deeper("default", 100)
     assert not deeper("auto", 1000)
     assert not deeper((5,), 1000)
 
