@@ -11,12 +11,7 @@ import numpy as np
 
 from sbnn._core.float64 import float64
 from sbnn._core.keys import Key, derive_key, generator, key_words
-from sbnn._core.messages import (
-    FirstRunStuck,
-    Message,
-    NotVerified,
-    SearchEnded,
-)
+from sbnn._core.messages import FirstRunStuck, Message, NotVerified, SearchEnded
 from sbnn.evidence.candidates import Candidate, Search, search
 from sbnn.evidence.exact.permutations import expand_permutations, multiplicity
 from sbnn.evidence.laplace.models.problems import laplace_optima
@@ -26,11 +21,7 @@ from sbnn.methods._standard import sample_posterior
 from sbnn.methods.details import NsblDetails
 from sbnn.methods.result import Result, full_length
 from sbnn.methods.resume import Call, CheckpointPath, Resources, carry_out
-from sbnn.methods.sampler_report import (
-    optima_table,
-    rejections_of,
-    search_history,
-)
+from sbnn.methods.sampler_report import optima_table, rejections_of, search_history
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, require_ard
 from sbnn.problems.symmetry import invariant_symmetry
@@ -292,10 +283,7 @@ def _has_modes(problem: Problem) -> bool:
 
 
 def _approximate(
-    problem: Problem,
-    mixture: str | GaussianMixture,
-    particles: np.ndarray,
-    log_evidence: float,
+    problem: Problem, mixture: str | GaussianMixture, particles: np.ndarray, log_evidence: float
 ) -> GaussianMixture:
     """A mixture that approximates likelihood × known prior."""
     log_normaliser = log_evidence + problem.log_box_volume()
