@@ -17,6 +17,7 @@ from sbnn.regressor.architectures import deeper
 class Running:
     """Mixin of `SparseBNNRegressor`: what happens while `fit` runs."""
 
+    hidden_layer_sizes: Any
     method: str
     method_used_: str
     n_starts: int
