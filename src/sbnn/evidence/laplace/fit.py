@@ -21,11 +21,11 @@ from sbnn.evidence.laplace.mixture import (
 from sbnn.evidence.laplace.models.base import Model
 from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.noise_choice import (
-    EXTRA,
-    PATHS,
+    CONSTANT,
     as_network,
     choose_noise,
     on_path,
+    paths_for,
     with_noise,
 )
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
@@ -95,7 +95,7 @@ def fit(
         starts = _starts(families, rng, options.n_starts)
     else:
         starts = []
-        for kind, share in zip(PATHS, (1.0, EXTRA)):
+        for kind, share in paths_for(as_network(families[0][0]).y_t).items():
             path = [[as_network(m).with_likelihood(kind) for m in family] for family in families]
             starts += _starts(path, rng, max(1, round(share * options.n_starts)))
     starts = [s for s in starts if is_possible(s.model, s.optimum)]
@@ -177,7 +177,7 @@ def _optimise(
         starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
         require_starts(starts)
         kind, noise_trials = choose_noise(starts, options, noises)
-        if kind == PATHS[0]:
+        if kind == CONSTANT:
             starts = on_path(starts, kind) or starts
     starts = run_stage(SETTLE, lambda s: settle(s, options), starts, n_threads, watch)
     if noises is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sbnn.evidence.laplace.noise_choice import PATHS, as_network, with_noise
+from sbnn.evidence.laplace.noise_choice import as_network, paths_for, with_noise
 from sbnn.evidence.laplace.optimum import initial
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.stages import needs_more_rows, prune, raced, settle
@@ -42,7 +42,8 @@ def grow(starts: list[Start], options: Options) -> list[Start]:
     kind, (n_inputs, *_, n_outputs) = model.likelihood, model.sizes
     model = replace(model, sizes=(n_inputs, *options.deeper, n_outputs))
     if model.noise is None:
-        model = model.with_likelihood(PATHS[0])  # with which the mean learns most
+        first = max((paths := paths_for(model.y_t)), key=lambda path: paths[path])
+        model = model.with_likelihood(first)
     rngs = starts[0].rng.spawn(options.n_starts)
     deeper = [Start(starts[0].family, model, initial(model, rng), rng) for rng in rngs]
     deeper = raced(RACE, DENSE, deeper, options)

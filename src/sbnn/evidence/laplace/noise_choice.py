@@ -15,7 +15,7 @@ from sbnn.evidence.laplace.optimum import Optimum, initial
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.stages import best, dense
 from sbnn.evidence.starts import Stage, Start, run_stage
-from sbnn.likelihoods import Gaussian, Likelihood, VaryingStudentT
+from sbnn.likelihoods import Gaussian, Likelihood, StudentT, VaryingStudentT
 from sbnn.likelihoods.gaussian import spread_of
 from sbnn.problems.network import layer_slices
 
@@ -24,8 +24,11 @@ from sbnn.problems.network import layer_slices
 # flexible model, whose early noise level may explain what the mean has yet to learn, but which
 # tolerates outliers. The best start then tries every kind of noise for `NOISE_TRIAL` iterations
 # with shared α: in the pruning that follows, evidence depends more on the path than on the noise.
-PATHS = (Gaussian(), VaryingStudentT())
+CONSTANT = Gaussian()
 EXTRA = 0.125
+# Distance from the median beyond which a target is a gross outlier, in standard deviations of a
+# normal distribution with the same quartiles.
+GROSS = 15.0
 INTERPOLATED = 1e-4  # σ relative to the spread of y below which it is no noise
 ADAPT, NOISE_TRIAL = 5, 10
 # Nats per row below the best start, after the noise was changed, from which a start begins anew:
@@ -35,6 +38,33 @@ FEWER = 0.75  # share of the starts that continue with varying noise, which take
 PRIOR = 0.1  # variance of new weights into log σ
 NOISE = Stage("comparing kinds of noise", 0.2, 0.05)
 CHANGE = Stage("learning the noise", 0.45, 0.05)
+
+
+def paths_for(y_t: Array) -> dict[Likelihood, float]:
+    """The kinds of noise that starts begin with, and their shares.
+
+    Gross outliers ruin most starts with Gaussian noise, and a noise level that varies would grow
+    where they are: most starts then have constant Student-t noise.
+
+    Parameters
+    ----------
+    y_t : array, shape (K, n)
+
+    Returns
+    -------
+    dict of float
+
+    Examples
+    --------
+    >>> y = np.linspace(-1.0, 1.0, 50)[None]
+    >>> list(paths_for(y).values()), list(paths_for(np.append(y, [[100.0]], axis=1)).values())
+    ([1.0, 0.125], [0.125, 1.0])
+    """
+    low, middle, high = np.quantile(y_t, (0.25, 0.5, 0.75), axis=1, keepdims=True)
+    gross = (high > low) & (np.abs(y_t - middle) > GROSS / 1.349 * (high - low))
+    if gross.any():
+        return {CONSTANT: EXTRA, StudentT(): 1.0}
+    return {CONSTANT: 1.0, VaryingStudentT(): EXTRA}
 
 
 def choose_noise(
@@ -47,7 +77,7 @@ def choose_noise(
     Parameters
     ----------
     starts : list of Start
-        With the likelihoods of `PATHS`, after dense iterations.
+        With the likelihoods of `paths_for`, after dense iterations.
     options : Options
     noises : mapping of Likelihood
 
@@ -57,21 +87,23 @@ def choose_noise(
     trials : tuple of NoiseTrial
         Empty if there was no choice.
     """
-    paths = [on_path(starts, kind) for kind in PATHS]
-    leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in paths if path]
+    plain = on_path(starts, CONSTANT)
+    others = [s for s in starts if s.model.likelihood != CONSTANT]
+    leaders = [max(path, key=lambda s: s.optimum.log_evidence) for path in (plain, others) if path]
+    second = as_network(others[0].model).likelihood if others else VaryingStudentT()
     if len(noises) == 1:
         return next(iter(noises.values())), ()
-    if paths[0] and _interpolates(leaders[0]):
-        return PATHS[0], ()
+    if plain and _interpolates(leaders[0]):
+        return CONSTANT, ()
 
     def reached(pairs: Sequence[tuple[Start, Likelihood]]) -> Array:
         tried = _dense_stage(NOISE, [_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
         return np.nan_to_num([s.optimum.log_evidence for s in tried], nan=-np.inf)
 
-    flexible = reached([(leader, PATHS[1]) for leader in leaders])
+    flexible = reached([(leader, second) for leader in leaders])
     leader = leaders[int(np.argmax(flexible))]
-    others = [kind for kind in noises.values() if kind != PATHS[1]]
-    found = dict(zip(others, reached([(leader, kind) for kind in others])))
+    rest = [kind for kind in noises.values() if kind != second]
+    found = dict(zip(rest, reached([(leader, kind) for kind in rest])))
     values = np.array([found.get(kind, flexible.max()) for kind in noises.values()])
     chosen = list(noises.values())[int(np.argmax(values >= values.max() - TIE))]
     return chosen, tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
