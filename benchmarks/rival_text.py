@@ -115,15 +115,22 @@ def paired(table: pd.DataFrame, method: str, score: str, least: float = 0.0) -> 
 def mean_ranks(table: pd.DataFrame, score: str) -> pd.Series:
     """Mean rank over sbnn's tables of the methods that have half of its splits on each.
 
-    A table counts with the splits that all these methods have.
+    A table counts with the splits that all these methods have, and not at all if sbnn is alone.
     """
-    table = table[table[score].notna() & ~table["table"].isin(RELATED)]
-    ours = set(table.loc[table["method"] == OURS, "table"])
+    table = counted(table[table[score].notna()], score)
+    n = table["table"].nunique()
     names = set(table["method"])
-    complete = [name for name in names if len(paired(table, name, score, HALF)) == len(ours)]
-    table = table[table["method"].isin(complete) & table["table"].isin(ours)]
+    complete = [name for name in names if len(paired(table, name, score, HALF)) == n]
+    table = table[table["method"].isin(complete)]
     means = common(table).groupby(["table", "method"])[score].mean().unstack()
     return (SCORES[score][1] * means).dropna().rank(axis=1).mean()
+
+
+def counted(table: pd.DataFrame, score: str = "crps") -> pd.DataFrame:
+    """Only the tables that count: not `RELATED`, and with half of the splits of another method."""
+    names = set(table["method"]) - {OURS}
+    compared = set().union(*(paired(table, name, score, HALF).index for name in names))
+    return table[table["table"].isin(compared - set(RELATED))]
 
 
 def common(table: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +225,7 @@ def readme_text(table: pd.DataFrame, published: pd.DataFrame | None = None) -> s
     standard = common(standard[standard["method"].isin(complete)])
     n_splits = standard.groupby("table")["split"].nunique()
     ranks = {score: mean_ranks(table, score) for score in ("crps", "log_likelihood")}
-    counted = table[~table["table"].isin(RELATED)]
+    shown = counted(table)
     rows = []
     for method in [name for name in TITLES if name in complete]:
         row = {"RMSE / log-likelihood": TITLES[method]}
@@ -228,10 +235,10 @@ def readme_text(table: pd.DataFrame, published: pd.DataFrame | None = None) -> s
             row[f"{name} ({n_splits[name]} splits)"] = " / ".join(map(_two_digits, values))
         row["mean rank, CRPS"] = ranks["crps"].get(method, np.nan)
         row["mean rank, log-likelihood"] = ranks["log_likelihood"].get(method, np.nan)
-        covered = counted[counted["method"] == method].groupby("table")["coverage"].mean()
+        covered = shown[shown["method"] == method].groupby("table")["coverage"].mean()
         row["coverage"] = percent(covered)
         rows.append(row)
-    n = counted.loc[counted["method"] == OURS, "table"].nunique()
+    n = shown.loc[shown["method"] == OURS, "table"].nunique()
     text = (
         f"{markdown(pd.DataFrame(rows))}\n\nScores on unseen rows, averaged over splits (lower "
         "RMSE and higher log-likelihood are better); mean ranks (1 is best) and coverage of 95 % "

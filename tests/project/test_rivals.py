@@ -305,10 +305,24 @@ def test_mean_ranks_are_averages_over_tables():
     assert rival_text.mean_ranks(results(), "log_likelihood")["sbnn"] == 1
 
 
-def test_method_that_was_not_run_on_all_tables_has_no_rank():
+def with_bart(table):
+    """The results with a third method, always worse than sbnn."""
+    third = table[table["method"] == "sbnn"].assign(method="bart", crps=lambda t: 9 * t["crps"])
+    return pd.concat([table, third])
+
+
+def test_table_that_only_sbnn_has_does_not_count():
     table = results()
+    alone = table[(table["method"] == "sbnn") & (table["table"] == "tips")].assign(table="airfoil")
+    ranks = rival_text.mean_ranks(table, "crps")
+    pd.testing.assert_series_equal(rival_text.mean_ranks(pd.concat([table, alone]), "crps"), ranks)
+    assert "gp" in ranks
+
+
+def test_method_that_was_not_run_on_all_tables_has_no_rank():
+    table = with_bart(results())
     table = table[(table["method"] != "gp") | (table["table"] != "tips")]
-    assert "gp" not in rival_text.mean_ranks(table, "crps")
+    assert rival_text.mean_ranks(table, "crps").to_dict() == {"sbnn": 1, "bart": 2}
     shown = rival_text.summary(table).set_index("method")
     assert shown.loc[peers.TITLES["gp"], "sbnn better, CRPS"] == "1 of 1"
 
@@ -326,8 +340,8 @@ def test_method_with_few_splits_has_neither_rank_nor_first_place():
     table = results(gp_tips=0.5, gp_yacht=0.5)
     table = pd.concat([table, table.assign(split=table["split"] + 2)])
     table = table[(table["method"] != "gp") | (table["split"] == 0)]
-    assert "gp" not in rival_text.mean_ranks(table, "crps")
-    assert rival_text.mean_ranks(table, "crps").to_dict() == {"sbnn": 1}
+    ranks = rival_text.mean_ranks(with_bart(table), "crps")
+    assert ranks.to_dict() == {"sbnn": 1, "bart": 2}
     assert peers.TITLES["gp"] not in rival_text.wins_and_losses(table)
 
 
