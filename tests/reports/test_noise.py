@@ -245,7 +245,7 @@ def contaminated():
     data["y"] = data["a"] ** 2 - data["b"] + 0.2 * rng.normal(size=100)
     data.loc[[7, 40, 90], "y"] += 50
     data.index = pd.RangeIndex(2, 102, name="line")
-    return fit(data, ["a", "b"], ["y"], OPTIONS)
+    return fit(data, ["a", "b"], ["y"], {**OPTIONS, "n_starts": 4})
 
 
 def test_fit_names_its_outliers_everywhere(contaminated, tmp_path):
