@@ -26,8 +26,8 @@ def grow(starts: list[Start], options: Options) -> list[Start]:
     starts : list of Start
         After the path to a sparse optimum.
     options : Options
-        With the hidden widths `deeper`; none are added where they are empty or there are so many
-        rows that training begins with a part of them.
+        Its `deeper` gives the hidden widths. No starts are added if it is empty, or if there are so
+        many rows that training begins on a subset.
 
     Returns
     -------

@@ -43,7 +43,7 @@ class Options:
     max_rows : int
         With more observations the first stage runs on a random subset and then, for `ON_MORE`
         iterations, on `MORE` times as many, after which `race` of the starts continue. Pruning
-        sees as many, and the end all rows.
+        uses as many rows, and the last stage all of them.
     precision_power : float
         See `SparseMixture`.
     n_threads : int
