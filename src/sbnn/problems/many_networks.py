@@ -18,7 +18,15 @@ Function = Callable[[Any, Any], Any]
 
 
 def forward_many(network: Network, phi: Any, x: Any) -> Any:
-    """Outputs of many networks: (m, n_parameters), (n, n_inputs) → (m, n_outputs, n).
+    """Outputs of many networks: (m, n_parameters), (n, n_inputs) → (m, n_outputs, n)."""
+    hidden = hidden_many(network, phi, x)
+    w, b = network.slices[-1]
+    weights = phi[:, w].reshape(len(phi), network.n_outputs, -1)
+    return jnp.matmul(weights, hidden) + phi[:, b][:, :, None]
+
+
+def hidden_many(network: Network, phi: Any, x: Any) -> Any:
+    """Last hidden layer of many networks: (m, n_parameters), (n, n_inputs) → (m, n_neurons, n).
 
     All networks share one matrix product in the first layer, with the biases as weights of a
     constant input. For 64 networks of 20 neurons the gradient takes a fifth of the time that it
@@ -27,7 +35,9 @@ def forward_many(network: Network, phi: Any, x: Any) -> Any:
     activation = ACTIVATIONS[network.activation].value
     m, ones = len(phi), jnp.ones((len(x), 1), x.dtype)
     hidden = jnp.concatenate([x, ones], axis=1).T
-    layers = itertools.pairwise(network.sizes)
+    if network.n_layers == 1:
+        return jnp.broadcast_to(x.T, (m, *x.T.shape))
+    layers = itertools.pairwise(network.sizes[:-1])
     for number, ((n_in, n_out), (w, b)) in enumerate(zip(layers, network.slices), start=1):
         weights, biases = phi[:, w].reshape(m, n_out, n_in), phi[:, b]
         if number == 1:
@@ -35,9 +45,8 @@ def forward_many(network: Network, phi: Any, x: Any) -> Any:
             out = (joint.reshape(m * n_out, n_in + 1) @ hidden).reshape(m, n_out, -1)
         else:
             out = jnp.matmul(weights, hidden) + biases[:, :, None]
-        if number < network.n_layers:
-            hidden = activation(out)
-    return out
+        hidden = activation(out)
+    return hidden
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ import pytest
 from helpers import assert_honest_errors, assert_within_errors, keys
 
 import sbnn
-from sbnn.sampling.warm_start import Reference, moving, sampler, warm_start
+from sbnn.sampling.warm_start import Reference, Shear, moving, sampler, warm_start
 
 Normal = sbnn.priors.Normal
 
@@ -102,6 +102,29 @@ def test_a_banana_in_fifty_dimensions_has_its_known_evidence():
     for run in runs:
         assert run.agreeing
         assert_within_errors(run.log_evidence, 0.0, run.log_evidence_error)
+
+
+def along_banana(bend, u):
+    """θ₂ moved by bend·(θ₁² − 1)."""
+    return jnp.zeros_like(u).at[:, 1].set(bend * (u[:, 0] ** 2 - 1.0))
+
+
+def test_the_evidence_of_a_banana_does_not_depend_on_the_shear():
+    """The right one leaves a standard normal; a wrong one bends it the other way."""
+    problem, reference = banana(5, 1.0), Reference.of([np.zeros(5)], [np.eye(5)])
+    runs = {
+        bend: warm_start(
+            problem.target(), reference, keys(1)[0], n_particles=256,
+            shear=Shear(np.float64(bend), along_banana),
+        )
+        for bend in (1.0, 0.0, -0.5)
+    }  # fmt: skip
+    assert len(runs[1.0].stages) == 1
+    assert abs(runs[1.0].log_evidence) < 1e-9
+    assert min(len(runs[-0.5].stages), len(runs[0.0].stages)) > 1
+    for run in runs.values():
+        assert_within_errors(run.log_evidence, 0.0, run.log_evidence_error)
+        assert_within_errors(run.particles.phi.mean(axis=0), np.zeros(5), np.sqrt(3 * 2 / 256))
 
 
 def two_modes():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sbnn.priors import JointPrior
 from sbnn.problems.problem import Problem
@@ -147,7 +146,7 @@ def along(
     path: Path, key: Any, phi: np.ndarray, chosen: np.ndarray, tuning: Tuning
 ) -> tuple[Particles, MoveInfo, Tuning]:
     """Resampled particles after moves along trajectories under the posterior of a path."""
-    z = solve_triangular(path.factor, (phi - path.centre).T, lower=True).T
+    z = path.coordinates(phi)
     log_likelihood, excess = evaluate(path, z)
     now, steps = move(
         path, key, 1.0, Moved(z, log_likelihood, excess), Steps(tuning.scale), tuning.max_moves

@@ -230,10 +230,10 @@ class FollowLocal:
     ) -> tuple[Particles, MoveInfo, Tuning]:
         """Resample and move under the new prior."""
         chosen = systematic_resample(rng, weights)
-        phi = before.phi[chosen]
-        reference = Reference.of(phi.mean(axis=0)[None], _covariance(before.phi, weights)[None])
-        path = Path.between(reference, replace(self.local.target, prior=prior), self.local.walls)
-        return along(path, key, phi, chosen, tuning)
+        u, target = self.local.straight(before.phi), replace(self.local.target, prior=prior)
+        reference = Reference.of(u[chosen].mean(axis=0)[None], _covariance(u, weights)[None])
+        path = Path.between(reference, target, self.local.walls, self.local.shear)
+        return along(path, key, before.phi[chosen], chosen, tuning)
 
 
 def _covariance(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -8,17 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from sbnn._core.float64 import float64
 from sbnn.evidence.laplace.mixture import compacted, precision_of
 from sbnn.evidence.laplace.models.network import NetworkModel
+from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.priors import JointPrior, Normal
 from sbnn.problems.many_networks import gradient_of_many, log_likelihood_of_many
 from sbnn.problems.network import Network
+from sbnn.problems.output_layer import output_weights
 from sbnn.problems.symmetry import flip_walls
 from sbnn.problems.target import Target, restricted
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
-from sbnn.sampling.warm_start import Reference, WarmStartResult, warm_start
+from sbnn.sampling.warm_start import (
+    Reference,
+    Shear,
+    WarmStartResult,
+    straightened,
+    warm_start,
+)
 from sbnn.sampling.warm_start.sampler import WarmStage
+
+ROWS_PER_WEIGHT = 8  # of an output, from which the coordinates of its weights are computed
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class Local:
         Of the free parameters in φ.
     n_parameters : int
         Length of φ.
+    shear : Shear, optional
+        To the coordinates of the reference, if they are not φ itself.
     """
 
     target: Target
@@ -44,6 +57,7 @@ class Local:
     walls: np.ndarray
     positions: np.ndarray
     n_parameters: int
+    shear: Shear | None = None
 
     @property
     def log_images(self) -> float:
@@ -56,6 +70,11 @@ class Local:
         out[:, self.positions] = phi
         return out
 
+    @float64
+    def straight(self, phi: np.ndarray) -> np.ndarray:
+        """Draws of the free parameters in the coordinates of the reference, (n, d)."""
+        return phi if self.shear is None else np.asarray(self.shear.straighten(phi))
+
     def sample(
         self,
         key: Any,
@@ -66,7 +85,7 @@ class Local:
         """Exact draws and log evidence of one image."""
         return warm_start(
             self.target, self.reference, key, n_particles=n_particles, walls=self.walls,
-            on_stage=on_stage, checkpoint=checkpoint,
+            shear=self.shear, on_stage=on_stage, checkpoint=checkpoint,
         )  # fmt: skip
 
     def sample_all(
@@ -116,12 +135,41 @@ def around_optimum(model: NetworkModel, opt: Optimum) -> Local:
     )
     whole = Target(tuple(data), prior, log_likelihood_of_many(*kind), None, gradient_of_many(*kind))
     n = network.n_parameters
+    shear = _shear(model, opt, network) if len(active) else None
+    mean, own = straightened(shear, opt.phi[active], covariance)
     spread = np.zeros((n, n))
     spread[np.ix_(active, active)] = covariance
     return Local(
         restricted(whole, prior, np.zeros(n), active),
-        Reference.of(opt.phi[None, active], covariance[None]),
+        Reference.of(mean[None], own[None]),
         flip_walls(network, opt.phi, spread)[:, active],
         active,
         n,
+        shear,
     )
+
+
+def _shear(model: NetworkModel, opt: Optimum, network: Network) -> Shear:
+    """Output weights measured from those that fit the mode's outputs best, given the others.
+
+    With little noise the output weights follow every change of the weights below them: the
+    posterior is a thin sheet that bends. On a network of 65 weights with σ = 0.01, the particles
+    spread over 116 standard deviations of the Gaussian at the mode, in these coordinates over 11,
+    and the run takes an eighth of the gradients. Some of the rows are enough, as any shear is
+    exact.
+    """
+    n, n_out = model.x_t.shape[1], network.n_outputs
+    few = min(n, ROWS_PER_WEIGHT * (network.sizes[-2] + 1))
+    rows = np.sort(np.random.default_rng(0).permutation(n)[:few])
+    f_t = model.evaluate(opt.phi, opt.layout).output
+    information = model.likelihood.information(model.split(f_t), per_row(opt.noise))
+    if model.weights is not None:
+        information = information * model.weights[:, None]
+    information_t = np.moveaxis(information, 2, 1).reshape(n_out, n)[:, rows] * (n / few)
+    weights, biases = (np.arange(network.n_parameters)[part] for part in network.slices[-1])
+    order = np.c_[weights.reshape(n_out, -1), biases]
+    free = np.isin(order, opt.active)
+    precision = np.where(free, np.exp(np.where(free, opt.log_alpha[order], 0.0)), 1.0)
+    x = np.asarray(model.x_t[:, rows].T, float)
+    data = (x, information_t, f_t[:, rows].astype(float), precision, free.astype(float), opt.active)
+    return Shear(data, output_weights(network))

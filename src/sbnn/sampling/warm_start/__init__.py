@@ -2,5 +2,14 @@
 
 from sbnn.sampling.warm_start.reference import Reference
 from sbnn.sampling.warm_start.sampler import WarmStartResult, init, step, warm_start
+from sbnn.sampling.warm_start.shear import Shear, straightened
 
-__all__ = ["Reference", "WarmStartResult", "init", "step", "warm_start"]
+__all__ = [
+    "Reference",
+    "Shear",
+    "WarmStartResult",
+    "init",
+    "step",
+    "straightened",
+    "warm_start",
+]

@@ -12,7 +12,8 @@ from sbnn.sampling.warm_start.path import Path, hamiltonian_move
 
 TARGET_ACCEPTANCE = 0.8  # near the optimum, 0.65–0.85 (Beskos et al. 2013)
 LENGTH = 1.6  # of a trajectory in units of the population's spread, a quarter of a period
-MAX_STEPS = 128
+PATIENCE = 5  # moves after which trajectories become longer
+MAX_STEPS = 256
 NARROW = 0.25  # quantile of the variances that covariances are shrunk towards
 SLOW = 0.9  # quantile of the coordinates whose correlation counts as slow
 
@@ -71,7 +72,7 @@ def move(
     one_mode = len(path.whitened.constants) == 1
     straight = np.linalg.inv(_shape(start.z)).T
     while n_moves < max_moves and n_calm < 2:
-        length = LENGTH * rng.uniform(0.7, 1.3)
+        length = LENGTH * (1 + n_moves // PATIENCE) * rng.uniform(0.7, 1.3)
         n_steps = int(np.clip(round(length / step_size), 1, MAX_STEPS))
         shapes = [_shape(particles.z[half:]), _shape(particles.z[:half])]
         parts = [

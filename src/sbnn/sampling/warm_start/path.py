@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from sbnn._core.arrays import Array
+from sbnn._core.float64 import float64
 from sbnn._core.keys import derive_key
 from sbnn.problems.target import Target
 from sbnn.sampling.chunks import chunked
 from sbnn.sampling.warm_start.reference import Reference, Whitened
+from sbnn.sampling.warm_start.shear import Shear
 
 # Particles per compiled call. The arrays of 64 networks with 20 neurons and 1,000 rows fit into
 # the cache: a gradient takes 40 µs there, and 160 µs with 256 networks per call.
@@ -23,12 +26,12 @@ JITTER = 0.2  # of the step size, as a standard deviation of its logarithm
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["target", "whitened", "centre", "factor", "walls"],
+    data_fields=["target", "whitened", "centre", "factor", "walls", "shear"],
     meta_fields=[],
 )
 @dataclass(frozen=True)
 class Path:
-    """The densities q(z)^(1−b) p̃(z)^b on the support, in coordinates φ = centre + factor z.
+    """The densities q(z)^(1−b) p̃(z)^b on the support, for u = centre + factor z and φ = bend(u).
 
     p̃ is likelihood × prior. The support is where p̃ is positive and, for each row a of `walls`,
     a · φ ≥ 0: a fundamental domain of the sign flips of a network. A row of zeros is no wall.
@@ -39,16 +42,26 @@ class Path:
     centre: Array  # (d,)
     factor: Array  # (d, d)
     walls: Array  # (n_walls, d)
+    shear: Shear | None = None
 
     @classmethod
-    def between(cls, reference: Reference, target: Target, walls: np.ndarray) -> Path:
-        """The path from a reference to the posterior of a target."""
+    def between(
+        cls, reference: Reference, target: Target, walls: np.ndarray, shear: Shear | None = None
+    ) -> Path:
+        """The path from a reference, over u, to the posterior of a target."""
         centre, factor = reference.frame()
-        return cls(target, reference.whitened(), centre, factor, walls)
+        return cls(target, reference.whitened(), centre, factor, walls, shear)
 
     def phi(self, z: Array) -> Array:
         """z → φ, (n, d)."""
-        return self.centre + z @ self.factor.T
+        u = self.centre + z @ self.factor.T
+        return u if self.shear is None else self.shear.bend(u)
+
+    @float64
+    def coordinates(self, phi: np.ndarray) -> np.ndarray:
+        """φ → z, (n, d)."""
+        u = phi if self.shear is None else np.asarray(self.shear.straighten(phi))
+        return solve_triangular(self.factor, (u - self.centre).T, lower=True).T
 
     def inside(self, phi: Array) -> Array:
         """Whether each φ is on the right side of all walls, (n,)."""
@@ -65,10 +78,11 @@ class Path:
 
     def slope(self, z: Array, beta: Array) -> Array:
         """Gradient of log q(z)^(1−b) p̃(z)^b in z, (n, d)."""
-        phi = self.phi(z)
+        phi, pull_back = jax.vjp(self.phi, z)
         prior = jax.grad(lambda point: self.target.prior.log_density(point).sum())(phi)
         own = jax.grad(lambda point: self.whitened.log_density(point).sum())(z)
-        return (1.0 - beta) * own + beta * ((self.target.slope(phi) + prior) @ self.factor)
+        (slope,) = pull_back(self.target.slope(phi) + prior)
+        return (1.0 - beta) * own + beta * slope
 
 
 @jax.jit

@@ -22,6 +22,7 @@ from sbnn.sampling.warm_start.moving import Moved, Tuning, move
 from sbnn.sampling.warm_start.pareto import pareto_k
 from sbnn.sampling.warm_start.path import Path, evaluate
 from sbnn.sampling.warm_start.reference import Reference
+from sbnn.sampling.warm_start.shear import Shear
 
 N_GROUPS = 8  # that resample apart from one another, so that their spread is an error
 # Coefficient of variation of the weights of one step: an effective sample size of 0.8 n. With 1,
@@ -151,6 +152,7 @@ def warm_start(
     *,
     n_particles: int = 512,
     walls: np.ndarray | None = None,
+    shear: Shear | None = None,
     max_moves: int = 40,
     on_stage: Callable[[WarmStage], None] | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -183,6 +185,8 @@ def warm_start(
         Rounded up to a multiple of 16.
     walls : ndarray, shape (n_walls, d), optional
         Restrict φ to points with a · φ ≥ 0 for every row a.
+    shear : Shear, optional
+        Coordinates u, φ = bend(u), in which the posterior bends less; the reference is over u.
     max_moves : int
         Cap of moves per stage.
     on_stage : callable, optional
@@ -206,7 +210,7 @@ def warm_start(
     """
     if reference.dimension == 0:
         return _without_parameters(target, n_particles)
-    path = Path.between(reference, target, _walls(walls, reference.dimension))
+    path = Path.between(reference, target, _walls(walls, reference.dimension), shear)
     saved = checkpoint.read()
     if saved is None:
         state = init(key, path, reference, n_particles=n_particles)
@@ -234,7 +238,8 @@ def init(key: Any, path: Path, reference: Reference, *, n_particles: int = 512) 
     found: list[tuple[np.ndarray, ...]] = []
     n_inside = n_drawn = 0
     while n_inside < n:
-        z = _coordinates(path, reference.draw(rng, n))
+        u = reference.draw(rng, n)
+        z = solve_triangular(path.factor, (u - path.centre).T, lower=True).T
         log_likelihood, excess = evaluate(path, z)
         inside = excess > -np.inf
         found.append((z[inside], log_likelihood[inside], excess[inside]))
@@ -347,10 +352,6 @@ def _without_parameters(target: Target, n: int) -> WarmStartResult:
         n_evaluations=1,
         converged=True,
     )
-
-
-def _coordinates(path: Path, phi: np.ndarray) -> np.ndarray:
-    return solve_triangular(path.factor, (phi - path.centre).T, lower=True).T
 
 
 def _walls(walls: np.ndarray | None, dimension: int) -> np.ndarray:

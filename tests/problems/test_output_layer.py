@@ -1,0 +1,67 @@
+"""The best output weights against least squares, and their derivative."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import rng
+
+from sbnn._core.float64 import float64
+from sbnn.problems.network import Network
+from sbnn.problems.output_layer import output_weights
+
+
+def task(sizes, seed=3, pruned=()):
+    """Data of `output_weights` for a network with some output weights pruned, and its φ."""
+    network, r = Network(sizes), rng(seed)
+    x, n_out, k = r.normal(size=(30, sizes[0])), sizes[-1], sizes[-2] + 1
+    phi = r.normal(size=network.n_parameters)
+    weights, biases = (np.arange(network.n_parameters)[part] for part in network.slices[-1])
+    order = np.c_[weights.reshape(n_out, -1), biases]
+    free = ~np.isin(order, pruned)
+    positions = np.setdiff1d(np.arange(network.n_parameters), pruned)
+    phi[list(pruned)] = 0.0
+    information, responses = r.uniform(0.5, 9, size=(n_out, 30)), r.normal(size=(n_out, 30))
+    precision = np.where(free, r.uniform(0.1, 2.0, size=(n_out, k)), 1.0)
+    data = (x, information, responses, precision, free.astype(float), positions)
+    return network, data, phi, order
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pruned"), [((2, 3, 1), ()), ((2, 4, 3, 2), (28,)), ((3, 1), (1,))]
+)
+def test_output_weights_solve_the_weighted_ridge_problem(sizes, pruned):
+    network, data, phi, order = task(sizes, pruned=pruned)
+    x, information, responses, precision, free, positions = data
+    found = np.zeros(network.n_parameters)
+    found[positions] = float64(output_weights(network))(data, phi[None, positions])[0]
+    hidden = x.T
+    for w, b in network.slices[:-1]:
+        hidden = np.tanh(phi[w].reshape(-1, len(hidden)) @ hidden + phi[b][:, None])
+    features = np.vstack([hidden, np.ones(len(x))])
+    for k, mine in enumerate(order):
+        at = free[k] > 0
+        phi_k = features[at]
+        gram = phi_k * information[k] @ phi_k.T + np.diag(precision[k][at])
+        truth = np.linalg.solve(gram, phi_k @ (information[k] * responses[k]))
+        np.testing.assert_allclose(found[mine[at]], truth, rtol=1e-9)
+    below = np.setdiff1d(np.arange(network.n_parameters), order)
+    assert not found[below].any()
+
+
+def test_their_derivative_is_that_of_differences():
+    network, data, phi, _ = task((2, 3, 1))
+
+    @float64
+    def slopes():
+        function = output_weights(network)
+        gradient = jax.jacobian(lambda p: function(data, p[None])[0])(jnp.asarray(phi))
+        step = 1e-6 * jnp.eye(len(phi))
+        differences = (function(data, phi + step) - function(data, phi - step)) / 2e-6
+        return np.asarray(gradient), np.asarray(differences).T
+
+    gradient, differences = slopes()
+    np.testing.assert_allclose(gradient, differences, atol=1e-6 * np.abs(gradient).max())
+    assert np.abs(gradient).max() > 0.1
