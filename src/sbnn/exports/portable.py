@@ -4,9 +4,9 @@
     mean, std, interval = predict(X, return_std=True, return_interval=0.95)
 
 X has one row per case, in the order of `COLUMNS`; a dict of columns or a DataFrame may have more
-columns, in any order. Cells are read as in the fit: 12 % in a column of percentages, 1,234.5, yes
-and no, dates in the format of the table. In columns that the networks use, cells must not be
-missing, and categories must be those of the fit.
+columns, in any order. Cells are read as in the fit: numbers that are text have the decimal sign and
+the thousands of the table, percentages a percent sign, dates its format. In columns that the
+networks use, cells must not be missing, and categories must be those of the fit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _WORDS = {"true": 1.0, "yes": 1.0, "on": 1.0, "t": 1.0, "y": 1.0,
           "false": 0.0, "no": 0.0, "off": 0.0, "f": 0.0, "n": 0.0}  # fmt: skip
 _MISSING = {"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a", "nat", "<na>"}
 _SPACES = "[ '’\u00a0\u202f]"
-_THOUSANDS = re.compile(rf"[+-]?[1-9]\d{{0,2}}(({_SPACES}\d{{3}})+|(,\d{{3}})+)(\.\d+)?")
+_SPACED = re.compile(rf"[+-]?\d{{1,3}}({_SPACES}\d{{3}})+([.,]\d+)?")
+_GROUPED = {",": re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
+            ".": re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")}  # fmt: skip
 _ISO = re.compile(
     r"(\d{4})-(\d{1,2})(?:-(\d{1,2})(?:[T ](\d{1,2})(?::(\d{2})(?::(\d{2})([.,]\d+)?)?)?"
     r"\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?)?"
@@ -58,6 +60,7 @@ def _arrays(value: Any) -> Any:
 
 _M = _arrays(json.loads(MODEL))
 COLUMNS = [column["name"] for column in _M.get("columns", [])]
+_DECIMAL, _MARK = _M.get("decimal_sign", "."), _M.get("thousands_sign", ",")
 
 
 def predict(X: Any, return_std: bool = False, return_interval: float | None = None) -> Any:
@@ -224,16 +227,22 @@ def _encode(X: Any) -> np.ndarray:
         missing = [name for name in COLUMNS if name not in X]
         if missing:
             raise ValueError(f"X has no column {missing[0]!r}; the model needs {COLUMNS}.")
-        columns = [np.asarray(X[name]) for name in COLUMNS]
+        columns = [_cells(X[name]) for name in COLUMNS]
     else:
-        try:
-            X = np.asarray(X, dtype=float)
-        except (ValueError, TypeError):  # text
-            X = np.asarray(X, dtype=object)
+        X = _cells(X)
         if X.ndim != 2 or X.shape[1] != len(COLUMNS):
             raise ValueError(f"X must have {len(COLUMNS)} columns, {COLUMNS}; got shape {X.shape}.")
         columns = list(X.T)
     return np.column_stack([_column(d, c) for d, c in zip(_M["columns"], columns)])
+
+
+def _cells(values: Any) -> np.ndarray:
+    """An array of numbers or dates, otherwise of objects: NumPy would read text its own way."""
+    try:
+        found = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return np.asarray(values, dtype=object)
+    return found if found.dtype.kind in "biufM" else np.asarray(values, dtype=object)
 
 
 def _column(described: Any, cells: np.ndarray) -> np.ndarray:
@@ -311,7 +320,17 @@ def _number(cell: Any, kind: str) -> float:
     if text.endswith("%") != (kind == "percent"):
         raise ValueError(f"{text!r} {'has no' if kind == 'percent' else 'has a'} percent sign")
     text = text.rstrip("% ")
-    return float(re.sub(f"{_SPACES}|,", "", text) if _THOUSANDS.fullmatch(text) else text)
+    if _SPACED.fullmatch(text):
+        text = re.sub(_SPACES, "", text)
+    mark = "." if _DECIMAL == "," else ","
+    if _GROUPED[mark].fullmatch(text) and (_MARK or text.count(mark) > 1 or _DECIMAL in text):
+        text = text.replace(mark, "")
+    if _DECIMAL == "," and "." in text:
+        raise ValueError(f"{text!r} has a point, but the numbers of the fit have decimal commas")
+    found = float(text.replace(",", ".", 1) if _DECIMAL == "," else text)
+    if not np.isfinite(found) or "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return found
 
 
 def _moment(cell: Any, form: str) -> Any:

@@ -11,10 +11,11 @@ from sbnn._core.text import listed, plural
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.dates import parse_times
 from sbnn.tables.encoder import InputColumn
+from sbnn.tables.numerals import Signs
 
 if TYPE_CHECKING:
     from sbnn.regressor.estimator import SparseBNNRegressor
-    from sbnn.reports.fit import Fit
+    from sbnn.reports.fit import Fit, Record
 
 KINDS = {
     "number": "numbers", "percent": "percentages", "boolean": "true or false", "date": "dates",
@@ -57,6 +58,11 @@ def describe(
 def types_of(columns: dict[str, dict[str, Any]]) -> dict[str, ColumnType]:
     """Types of the columns that `describe` described."""
     return {name: ColumnType(c["kind"], c["format"]) for name, c in columns.items()}
+
+
+def signs_of(record: Record) -> Signs:
+    """Signs in the numbers of the table of a fit; those of Python if the record has none."""
+    return Signs(**record.signs)
 
 
 def column_of(fitted: Fit, name: str) -> InputColumn:

@@ -29,6 +29,7 @@ class Signs(NamedTuple):
     separator: str = ","  # between cells
     comma: bool = False  # 1,5 is one and a half
     thousands: bool = False  # the sign that is not decimal marks thousands, beyond doubt
+    known: bool = False  # shown by numbers: of this table, or of the fit whose inputs it has
 
     @property
     def decimal(self) -> str:
@@ -139,7 +140,7 @@ class Evidence(NamedTuple):
         return self.strong > 0 or self.consistent
 
 
-def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
+def find_signs(columns: Iterable[Cells], separator: str, fit: Signs | None = None) -> Signs:
     """How numbers are written, found from all numbers of a table.
 
     1,5 shows a decimal comma, 1.5 a decimal point, 1.234,5 and 1,234.5 also thousands; 1,234 and
@@ -154,6 +155,9 @@ def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
     columns : iterable of sequence of str
     separator : str
         Between the cells of the table.
+    fit : Signs, optional
+        Those of the table that a model was fitted to. They are taken unless a number, or commas
+        between the cells, contradict them: few rows may have no other numbers than 1.234.
 
     Returns
     -------
@@ -162,11 +166,29 @@ def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
     Examples
     --------
     >>> find_signs([["1,234", "12"], ["0.5", "2.5"]], ";")
-    Signs(separator=';', comma=False, thousands=True)
+    Signs(separator=';', comma=False, thousands=True, known=False)
     >>> find_signs([["1.234.567", "12"], ["2,5", "3"]], ";")
-    Signs(separator=';', comma=True, thousands=True)
+    Signs(separator=';', comma=True, thousands=True, known=False)
     """
     columns = list(columns)
+    own = _own_signs(columns, separator)
+    if fit is None or not fit.known:
+        return own
+    numbers = [found for found in map(_with_signs, columns) if found]
+    commas, points = _evidence(numbers, ","), _evidence(numbers, ".")
+    agree, differ = (commas, points) if fit.comma else (points, commas)
+    if agree.certain:
+        other = own.comma != fit.comma
+    else:
+        other = differ.certain > 0 or (fit.comma and separator == ",")
+    if other:
+        return own
+    thousands = fit.thousands or (own.thousands and own.comma == fit.comma)
+    return Signs(separator, fit.comma, thousands, known=True)
+
+
+def _own_signs(columns: Sequence[Cells], separator: str) -> Signs:
+    """The signs of a table without regard to others."""
     if separator == "," or not any(
         "," in cell or cell.count(".") > 1 for column in columns for cell in column
     ):

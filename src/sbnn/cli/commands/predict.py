@@ -58,7 +58,7 @@ def predict(
     """
     with error_handling(debug):
         from sbnn.reports import fit_folder
-        from sbnn.reports.columns import types_of
+        from sbnn.reports.columns import signs_of, types_of
         from sbnn.reports.output_paths import check_file
         from sbnn.tables import reader as tables
 
@@ -68,7 +68,7 @@ def predict(
         table = tables.read(
             data, (), record.features, min_rows=1, whole=True, encoding=encoding,
             others=record.noise_columns, if_present=True, types=types_of(record.columns),
-            missing=record.options.get("missing", "impute"),
+            missing=record.options.get("missing", "impute"), signs=signs_of(record),
         )  # fmt: skip
         for line in table.notes:
             note(line)
