@@ -132,6 +132,7 @@ def _column(name: Any, column: Any, written: ColumnType, used: np.ndarray) -> di
         "format": written.format,
         "parts": list(column.parts),
         "indicator": bool(column.indicator),
+        "only": column.only,  # if all rows of the fit had this number, as it is encoded first
         "width": len(used),
         "used": used.tolist(),
     }

@@ -6,7 +6,8 @@
 X has one row per case, in the order of `COLUMNS`; a dict of columns or a DataFrame may have more
 columns, in any order. Cells are read as in the fit: numbers that are text have the decimal sign and
 the thousands of the table, percentages a percent sign, dates its format. In columns that the
-networks use, cells must not be missing, and categories must be those of the fit.
+networks use, cells must not be missing, and categories must be those of the fit. A new value in a
+column that was the same in all rows of the fit raises a warning: its effect is not known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import base64
 import datetime
 import json
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -233,7 +235,7 @@ def _encode(X: Any) -> np.ndarray:
         if X.ndim != 2 or X.shape[1] != len(COLUMNS):
             raise ValueError(f"X must have {len(COLUMNS)} columns, {COLUMNS}; got shape {X.shape}.")
         columns = list(X.T)
-    return np.column_stack([_column(d, c) for d, c in zip(_M["columns"], columns)])
+    return np.column_stack(list(map(_column, _M["columns"], columns)))
 
 
 def _cells(values: Any) -> np.ndarray:
@@ -259,6 +261,12 @@ def _column(described: Any, cells: np.ndarray) -> np.ndarray:
         values[~missing] = _values(described, kind, cells[~missing])
     except (ValueError, TypeError) as error:
         raise ValueError(f"Column {name!r} ({kind}) has a wrong cell: {error}") from None
+    if _is_new(described, values, missing):
+        warnings.warn(
+            f"Column {name!r} was the same in all rows of the fit and has a new value here; its "
+            "effect is not known, and the interval does not include it.",
+            stacklevel=4,
+        )
     if described["indicator"]:  # of missing cells
         values = np.column_stack([values, missing])
     unknown = np.isnan(values)
@@ -269,6 +277,16 @@ def _column(described: Any, cells: np.ndarray) -> np.ndarray:
         cell = cells[np.argmax(wrong)]
         raise ValueError(f"Column {name!r} ({kind}) has a cell that is not known: {cell!r}")
     return np.where(unknown, 0.0, values)
+
+
+def _is_new(described: Any, values: np.ndarray, missing: np.ndarray) -> bool:
+    """Whether a cell differs from the only value that its column had in the fit."""
+    if described["kind"] == "category":
+        return len(described["codes"]) == 1 and bool(
+            (np.isnan(values).any(axis=1) & ~missing).any()
+        )
+    only, known = described["only"], values[~missing, 0]
+    return only is not None and not np.allclose(known, only, rtol=1e-9, atol=0.0)
 
 
 def _is_missing(cell: Any, kind: str) -> bool:
