@@ -503,6 +503,12 @@ def test_misspelt_file_name_gets_a_suggestion(tmp_path):
         read(tmp_path / "data1.csv", ["y"])
 
 
+def test_files_that_share_only_the_suffix_are_not_suggested(tmp_path):
+    write(tmp_path, "a,y\n", "cars.csv")
+    with pytest.raises(TableError, match=r"rows\.csv does not exist\.$"):
+        read(tmp_path / "rows.csv", ["y"])
+
+
 def test_one_error_names_all_unknown_columns(tmp_path):
     path = write(tmp_path, "a,b,c,y\n")
     with pytest.raises(TableError) as caught:

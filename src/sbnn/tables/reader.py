@@ -182,11 +182,15 @@ def near(path: Path, folders: bool = False) -> str:
     """A question that suggests the most similar name in the same folder; "" if there is none."""
     try:
         here = itertools.islice(path.parent.iterdir(), 5000)
-        names = [p.name for p in here if p.exists() and p.is_dir() == folders]
+        names = {
+            p.stem if p.suffix == path.suffix else p.name: p.name
+            for p in here
+            if p.exists() and p.is_dir() == folders
+        }
     except OSError:
         return ""
-    found = nearest(path.name, names)
-    return "" if found is None else f"; did you mean {str(path.with_name(found))!r}?"
+    found = nearest(path.stem, list(names)) or nearest(path.name, list(names))
+    return "" if found is None else f"; did you mean {str(path.with_name(names[found]))!r}?"
 
 
 def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:

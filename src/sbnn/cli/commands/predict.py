@@ -49,7 +49,7 @@ def predict(
     contains a new observation, noise included, with probability 95 %. y_noise_std and
     y_function_std are the two parts of y_std, the noise and the uncertainty of the function: the
     square of y_std is the sum of their squares. The last columns name inputs: extrapolates those
-    outside the range seen in the fit, missing those without a value, unseen those with a category
+    that the model uses and that are outside the range seen in the fit, missing those without a value, unseen those with a category
     that the fit did not have. If the model uses such an input, the interval is wider: the
     prediction averages over what the value may be. unseen also names inputs that had one value in
     all rows of the fit and have another one here; their effect cannot be known. Predictions are
