@@ -96,3 +96,31 @@ def test_exported_file_reads_numbers_as_the_fit_did(place):
         ValueError, match=r"'3\.5' has a point, but the numbers of the fit have dec"
     ):
         predict([["5.465", "3.5", "30,5 %", "01.02.2024"]])
+
+
+def test_next_prints_and_writes_cells_as_the_table_has_them(place):
+    given = ["--n", "3", "--range", "size=2,5:3,5", "--range", "price=2.500:3500"]
+    header, *rows = run("next", place / "fit", *given).stdout.split("\n\n")[0].splitlines()
+    assert header.split()[:2] == ["price", "size"]
+    assert all(row.count(".") == row.count("2024") * 2 for row in rows)  # in dates only
+    run("next", place / "fit", *given, "--range", "day=01.02.2024:03.02.2024", "--out",
+        place / "next.csv", "--force")  # fmt: skip
+    text = (place / "next.csv").read_text()
+    found = pd.read_csv(place / "next.csv", sep=";", decimal=",")
+    assert found["price"].between(2500, 3500).all()
+    assert found["size"].between(2.5, 3.5).all()
+    assert found["share"].str.endswith(" %").all()
+    assert set(found["day"]) <= {"01.02.2024", "02.02.2024", "03.02.2024"}
+    (place / "more.csv").write_text(text)
+    assert len(mean(run("predict", place / "fit", place / "more.csv", "--json"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ("size=a:b", "'a' is not a number as in the column 'size' of the fit"),
+        ("day=soon:later", "'soon' is not a date as in the column 'day' of the fit"),
+    ],
+)
+def test_next_names_ends_of_ranges_that_it_cannot_read(place, given, fault):
+    assert fault in run("next", place / "fit", "--range", given, code=2).stderr

@@ -44,17 +44,18 @@ def predict(
 
     Run this when you have rows whose target is not known yet, or to check a fit on rows you kept.
 
-    All columns of DATA.csv are kept unchanged, with its separator and decimal sign; the encoding
-    is UTF-8. For a target y, the new columns are y_mean, y_std, y_lower and y_upper; the interval
+    All columns of DATA.csv are kept unchanged, with its separator and decimal sign; the encoding is
+    UTF-8. For a target y, the new columns are y_mean, y_std, y_lower and y_upper; the interval
     contains a new observation, noise included, with probability 95 %. y_noise_std and
     y_function_std are the two parts of y_std, the noise and the uncertainty of the function: the
     square of y_std is the sum of their squares. The last columns name inputs: extrapolates those
-    that the model uses and that are outside the range seen in the fit, missing those without a value, unseen those with a category
-    that the fit did not have. If the model uses such an input, the interval is wider: the
-    prediction averages over what the value may be. unseen also names inputs that had one value in
-    all rows of the fit and have another one here; their effect cannot be known. Predictions are
-    rounded to a thousandth of their standard deviation; --json has all digits. If the fit used
-    --noise-column and DATA.csv has that column, the standard errors in it are used.
+    that the model uses and that are outside the range seen in the fit, missing those without a
+    value, unseen those with a category that the fit did not have. If the model uses such an input,
+    the interval is wider: the prediction averages over what the value may be. unseen also names
+    inputs that had one value in all rows of the fit and have another one here; their effect cannot
+    be known. Predictions are rounded to a thousandth of their standard deviation; --json has all
+    digits. If the fit used --noise-column and DATA.csv has that column, the standard errors in it
+    are used.
     """
     with error_handling(debug):
         from sbnn.reports import fit_folder
