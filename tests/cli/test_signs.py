@@ -27,6 +27,7 @@ def table(n=60):
             "size": [german(v, 2) for v in size],
             "share": [german(v, 1) + " %" for v in 10 * size + rng.normal(size=n)],
             "day": day.strftime("%d.%m.%Y"),
+            "neu": rng.choice(["ja", "nein"], n),
             "y": [german(v, 3) for v in y],
         }
     )
@@ -49,23 +50,23 @@ def mean(result):
     return json.loads(result.stdout)["predictions"]["y"]["mean"]
 
 
-HEADER = "price;size;share;day\n"
-CERTAIN = HEADER + "5465;3,5;30,5 %;01.02.2024\n"
+HEADER = "price;size;share;day;neu\n"
+CERTAIN = HEADER + "5465;3,5;30,5 %;01.02.2024;ja\n"
 
 
 @pytest.mark.parametrize(
     ("size", "certain"), [("3", "3,0"), ("3,500", "3,5")], ids=["points alone", "points and commas"]
 )
 def test_predict_reads_numbers_that_could_be_either_as_the_fit_did(place, size, certain):
-    expected = mean(predicted(place, f"{HEADER}5465;{certain};30 %;01.02.2024\n"))
-    found = predicted(place, f"{HEADER}5.465;{size};30 %;01.02.2024\n")
+    expected = mean(predicted(place, f"{HEADER}5465;{certain};30 %;01.02.2024;ja\n"))
+    found = predicted(place, f"{HEADER}5.465;{size};30 %;01.02.2024;ja\n")
     np.testing.assert_allclose(mean(found), expected, rtol=1e-9)
     assert "1.234 is above a thousand), as in the fit" in found.stderr
 
 
 @pytest.mark.parametrize("separator", [";", ","])
 def test_predict_says_where_a_file_contradicts_the_fit(place, separator):
-    text = f"{HEADER}5465;3.5;30.5 %;01.02.2024\n".replace(";", separator)
+    text = f"{HEADER}5465;3.5;30.5 %;01.02.2024;ja\n".replace(";", separator)
     found = predicted(place, text)
     np.testing.assert_allclose(mean(found), mean(predicted(place, CERTAIN)), rtol=1e-9)
     note = "(1.5 is one and a half), unlike those of the fit, which have decimal commas"
@@ -86,16 +87,19 @@ def test_exported_file_reads_numbers_as_the_fit_did(place):
     run("export", place / "fit", place / "model.py", "--force")
     predict = runpy.run_path(str(place / "model.py"))["predict"]
     expected = mean(predicted(place, CERTAIN))
-    cells = [["5.465", "3,5", "30,5 %", "01.02.2024"], ["5 465", "3,50", "30,5%", "01.02.2024"]]
+    cells = [
+        ["5.465", "3,5", "30,5 %", "01.02.2024", "ja"],
+        ["5 465", "3,50", "30,5%", "01.02.2024", "ja"],
+    ]
     np.testing.assert_allclose(predict(cells), expected * 2, rtol=1e-6)
-    frame = pd.DataFrame(cells, columns=["price", "size", "share", "day"])
+    frame = pd.DataFrame(cells, columns=["price", "size", "share", "day", "neu"])
     np.testing.assert_allclose(predict(frame), expected * 2, rtol=1e-6)
-    numbers = [[5465, 3.5, "30,5 %", "01.02.2024"]]
+    numbers = [[5465, 3.5, "30,5 %", "01.02.2024", "ja"]]
     np.testing.assert_allclose(predict(numbers), expected, rtol=1e-6)
     with pytest.raises(
         ValueError, match=r"'3\.5' has a point, but the numbers of the fit have dec"
     ):
-        predict([["5.465", "3.5", "30,5 %", "01.02.2024"]])
+        predict([["5.465", "3.5", "30,5 %", "01.02.2024", "ja"]])
 
 
 def test_next_prints_and_writes_cells_as_the_table_has_them(place):
@@ -111,6 +115,7 @@ def test_next_prints_and_writes_cells_as_the_table_has_them(place):
     assert found["size"].between(2.5, 3.5).all()
     assert found["share"].str.endswith(" %").all()
     assert set(found["day"]) <= {"01.02.2024", "02.02.2024", "03.02.2024"}
+    assert set(found["neu"]) <= {"ja", "nein"}
     (place / "more.csv").write_text(text)
     assert len(mean(run("predict", place / "fit", place / "more.csv", "--json"))) == 3
 

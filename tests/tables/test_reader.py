@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sbnn.exports import portable
 from sbnn.tables import reader as tables
 from sbnn.tables.cells import fault
-from sbnn.tables.column_types import ColumnType
+from sbnn.tables.column_types import WORDS, ColumnType
 from sbnn.tables.header import MAX_FEATURES, TableError
 
 
@@ -142,6 +143,27 @@ def test_percentages_thousands_and_booleans_are_read(tmp_path, kind):
     np.testing.assert_allclose(found.frame["a"], values)
     expected = {"spaces": "number", "words": "boolean"}.get(kind, kind)
     assert found.types["a"].kind == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["ja", "Nein"], "ja/nein"),
+        (["WAHR", "FALSCH"], "wahr/falsch"),
+        (["oui", "non"], "oui/non"),
+        (["sí", "no"], "sí/no"),
+        (["yes", "no"], "yes/no"),
+    ],
+)
+def test_yes_and_no_are_read_in_several_languages(tmp_path, cells, words):
+    found = column(tmp_path, cells * 3)
+    assert found.types["a"] == ColumnType("boolean", words)
+    assert found.frame["a"].tolist() == [1.0, 0.0] * 3
+    assert [portable._number(cell, "boolean") for cell in cells] == [1.0, 0.0]
+
+
+def test_exported_files_know_the_same_words_for_yes_and_no():
+    assert portable._WORDS == WORDS
 
 
 def test_times_of_day_are_read(tmp_path):

@@ -1,4 +1,4 @@
-"""Cells as the table of a fit has them: decimal signs, percent signs and formats of dates."""
+"""Cells as the table of a fit has them: decimal signs, percent signs, words and dates."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ def _cell(value: Any, kind: str, form: str, decimal: str, digits: int) -> str:
 
     if value is None or value is pd.NaT or (isinstance(value, float) and math.isnan(value)):
         return ""
+    if kind == "boolean" and "/" in form:
+        return form.split("/")[0 if value else 1]
     if isinstance(value, pd.Timestamp):
         if form and form != dates.ISO:
             return value.strftime(form)

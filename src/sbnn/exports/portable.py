@@ -35,8 +35,9 @@ _P = (2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912
 _Q = (1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
       9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
       1.65666309194161350182e3, 5.57535340817727675546e2)  # fmt: skip
-_WORDS = {"true": 1.0, "yes": 1.0, "on": 1.0, "t": 1.0, "y": 1.0,
-          "false": 0.0, "no": 0.0, "off": 0.0, "f": 0.0, "n": 0.0}  # fmt: skip
+_YES = "true, yes, on, t, y, ja, wahr, oui, vrai, sí, si, sì, vero, verdadero, sim"
+_NO = "false, no, off, f, n, nein, falsch, non, faux, falso, não"
+_WORDS = {**dict.fromkeys(_YES.split(", "), 1.0), **dict.fromkeys(_NO.split(", "), 0.0)}
 _MISSING = {"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a", "nat", "<na>"}
 _SPACES = "[ '’\u00a0\u202f]"
 _SPACED = re.compile(rf"[+-]?\d{{1,3}}({_SPACES}\d{{3}})+([.,]\d+)?")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sbnn.reports.fit import Fit, Record
 
 KINDS = {
-    "number": "numbers", "percent": "percentages", "boolean": "true or false", "date": "dates",
+    "number": "numbers", "percent": "percentages", "boolean": "yes or no", "date": "dates",
     "time": "times of day", "category": "categories", "empty": "nothing",
 }  # fmt: skip
 DAY = np.timedelta64(1, "D")
