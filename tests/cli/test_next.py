@@ -119,11 +119,13 @@ def test_predict_flags_only_columns_that_the_model_uses_as_extrapolated(tmp_path
 
 def test_next_leaves_out_columns_that_the_model_does_not_use(capsys):
     found = pd.DataFrame({"a": [1.0], "b": [2.0], "y_mean": [0.0], "y_std": [1.0], "gain": [0.25]})
+    found = pd.concat([found, found.assign(b=3.0)])
     record = Record(Source(1), ["a", "b"], ["y"], {}, "", {})
     _answer(found, record, "accuracy", None, False, False, ["b"])
-    header, row, _, _, rest = capsys.readouterr().out.splitlines()
+    header, row, _, _, _, repeated, rest = capsys.readouterr().out.splitlines()
     assert header.split() == ["a", "y_mean", "y_std", "gain"]
     assert row.endswith("25.0 %")
+    assert repeated.startswith("Rows with the same inputs are repeated measurements")
     assert rest == "Any value will do for 'b': the model does not use it."
 
 

@@ -63,11 +63,11 @@ def test_weights_count_rows():
 
 @pytest.mark.parametrize(
     ("gaps", "relevance", "larger", "said"),
-    [(20, 1.0, 20, True), (20, 1.0, 1, False), (20, 0.0, 20, False), (3, 1.0, 20, False)],
-    ids=["large errors", "equal errors", "input without effect", "too few rows to tell"],
+    [(20, 1.0, 20, True), (20, 1.0, 1, False), (20, 0.0, 20, False), (0, 1.0, 20, False)],
+    ids=["large errors", "equal errors", "input without effect", "no gaps"],
 )
 def test_larger_errors_of_rows_with_missing_cells_are_explained(gaps, relevance, larger, said):
     errors = np.where(np.arange(100) < gaps, larger * ERRORS, ERRORS)
     text = about_gaps(made_up(errors, gaps, relevance=relevance), 0)
-    expected = "typically 2 in the 20 rows with missing cells, 0.1 in complete ones."
+    expected = "are larger: 2 in the 20 rows with missing cells, typically 0.1 in complete ones."
     assert (expected in text) == bool(text) == said

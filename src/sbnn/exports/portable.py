@@ -40,6 +40,10 @@ _NO = "false, no, off, f, n, nein, falsch, non, faux, falso, não"
 _WORDS = {**dict.fromkeys(_YES.split(", "), 1.0), **dict.fromkeys(_NO.split(", "), 0.0)}
 _MISSING = {"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a", "nat", "<na>"}
 _SPACES = "[ '’\u00a0\u202f]"
+_CURRENCY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+_AMOUNT = re.compile(
+    rf"(?P<sign>[+-]?){_CURRENCY}\s?(?P<a>[+-]?[\d.,].*)|(?P<b>.*\d)\s?{_CURRENCY}"
+)
 _SPACED = re.compile(rf"[+-]?\d{{1,3}}({_SPACES}\d{{3}})+([.,]\d+)?")
 _GROUPED = {",": re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
             ".": re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")}  # fmt: skip
@@ -339,6 +343,9 @@ def _number(cell: Any, kind: str) -> float:
     if text.endswith("%") != (kind == "percent"):
         raise ValueError(f"{text!r} {'has no' if kind == 'percent' else 'has a'} percent sign")
     text = text.rstrip("% ")
+    amount = _AMOUNT.fullmatch(text)
+    if amount:
+        text = amount["b"] or amount["sign"] + amount["a"]
     if _SPACED.fullmatch(text):
         text = re.sub(_SPACES, "", text)
     mark = "." if _DECIMAL == "," else ","

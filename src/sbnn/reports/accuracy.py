@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 # Outliers with more than this share of the squared errors say more about themselves than about
 # the model; the scores without them come first.
 DOMINANT = 0.5
-# Missing cells are named if they enlarge the typical error of all rows by this factor, and there
-# are enough rows of both kinds to tell.
-LARGER, ENOUGH = 1.2, 5
+# Missing cells are named if they enlarge the typical error of all rows by this factor.
+LARGER = 1.2
 
 
 def about_accuracy(fitted: Fit, k: int) -> tuple[str, str]:
@@ -85,15 +84,16 @@ def about_gaps(fitted: Fit, k: int) -> str:
     gaps = fitted.x[names].isna().any(axis=1).to_numpy()[held.rows]
     near = ~_outliers(fitted, k)
     complete, incomplete = near & ~gaps, near & gaps
-    if min(complete.sum(), incomplete.sum()) < ENOUGH:
+    if not complete.any() or not incomplete.any():
         return ""
     errors = [_error(_only(held, rows), k) for rows in (near, incomplete, complete)]
     if errors[0] < LARGER * errors[2]:
         return ""
+    n = int(incomplete.sum())
     return (
-        f" Where cells are missing, errors are larger: typically {number(errors[1], 2)} in the "
-        f"{plural(int(incomplete.sum()), 'row')} with missing cells, {number(errors[2], 2)} in "
-        "complete ones."
+        f" Where cells are missing, errors are larger: {number(errors[1], 2)} in the "
+        f"{'row' if n == 1 else plural(n, 'row')} with missing cells, typically "
+        f"{number(errors[2], 2)} in complete ones."
     )
 
 

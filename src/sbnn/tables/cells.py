@@ -106,6 +106,8 @@ def read_columns(
 
 
 def _hint(name: str, roles: Roles) -> str:
+    if name in roles.targets:
+        return "; correct it, or empty the cell to leave out the row"
     if roles.types is not None or name not in roles.inputs:
         return ""
     option = f"read the column as categories with --categorical {shlex.quote(name)}"

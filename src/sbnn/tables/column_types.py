@@ -16,7 +16,15 @@ import numpy as np
 import pandas as pd
 
 from sbnn.tables import dates
-from sbnn.tables.numerals import PLAIN, Cells, Signs, convert_each, convert_plain, is_written_number
+from sbnn.tables.numerals import (
+    PLAIN,
+    Cells,
+    Signs,
+    bare,
+    convert_each,
+    convert_plain,
+    is_written_number,
+)
 
 MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a"})
 MISSING_TEXT = MISSING - {"none"}  # a category that people use
@@ -132,7 +140,7 @@ def _kind(filled: np.ndarray, signs: Signs) -> tuple[str, str, bool]:
         return "date", form, ambiguous
     if (~np.isnan(dates.parse_times(filled.tolist()))).mean() >= dates.ENOUGH:
         return "time", "", False
-    if np.mean([is_written_number(text) for text in filled]) > MOSTLY:
+    if np.mean([is_written_number(bare(text)) for text in filled]) > MOSTLY:
         return "number", "", False  # numbers that cannot be read: 1,5 or 1e999
     return "category", "", False
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.text import plural
-from sbnn.tables.numerals import OTHER, THOUSANDS, Signs
+from sbnn.tables.numerals import OTHER, THOUSANDS, Signs, bare
 
 EXACT = 2**53  # up to here, every integer is a float64
 # An integer with zeros after its decimal sign, or with a sign between its thousands.
@@ -84,7 +84,7 @@ def _all_like_thousands(text: Mapping[str, Any], sign: str) -> dict[str, str]:
     for name, cells in text.items():
         for cell in cells:
             if sign in cell:
-                if not THOUSANDS[sign].fullmatch(cell.strip()):
+                if not THOUSANDS[sign].fullmatch(bare(cell.strip())):
                     return {}
                 found.setdefault(name, cell.strip())
     return found

@@ -1,4 +1,4 @@
-"""Numbers as people write them in tables: decimal commas, thousands separators, percent signs."""
+"""Numbers as people write them in tables: decimal commas, thousands, percent and currency signs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ WITH_COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 WITH_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 THOUSANDS = {",": WITH_COMMAS, ".": WITH_POINTS}
 OTHER = {",": ".", ".": ","}
+_CURRENCY = r"(US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+AMOUNT = re.compile(rf"(?P<sign>[+-]?){_CURRENCY}\s?(?P<a>[+-]?[\d.,].*)|(?P<b>.*\d)\s?{_CURRENCY}")
 
 
 class Signs(NamedTuple):
@@ -66,10 +68,10 @@ def convert_plain(cells: Cells, signs: Signs) -> np.ndarray | None:
 def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     """The number in each cell, NaN where there is none, and whether it has a percent sign.
 
-    12 % becomes 12. A thousands separator is accepted if all cells of the column that have it
-    leave no doubt: 1,234 alone may also be a decimal comma, unless commas separate the cells or
-    the rest of the table shows that they mark thousands. A cell with another decimal
-    sign than the table's is not a number.
+    12 % becomes 12, and $12 too, unless the column has several currencies. A thousands separator is
+    accepted if all cells of the column that have it leave no doubt: 1,234 alone may also be a
+    decimal comma, unless commas separate the cells or the rest of the table shows that they mark
+    thousands. A cell with another decimal sign than the table's is not a number.
 
     Parameters
     ----------
@@ -92,6 +94,7 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     texts = [cell.strip() for cell in cells]
     percent = np.array([text.endswith("%") for text in texts], dtype=bool)
     texts = [text[:-1].rstrip() if sign else text for text, sign in zip(texts, percent)]
+    texts = _amounts(texts)
     mark = OTHER[signs.decimal] if _has_thousands(texts, signs) else ""
     values = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
@@ -110,6 +113,30 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
         if not abs(values[k]) <= LARGEST or "_" in text:
             values[k] = np.nan
     return values, percent & ~np.isnan(values)
+
+
+def bare(text: str) -> str:
+    """A cell without its sign of currency.
+
+    Examples
+    --------
+    >>> bare("-$1,234"), bare("12,50 €"), bare("12 m")
+    ('-1,234', '12,50', '12 m')
+    """
+    found = _amount(text)
+    return text if found is None else found["b"] or found["sign"] + found["a"]
+
+
+def _amount(text: str) -> re.Match[str] | None:
+    if not text or (text[0].isdigit() and text[-1].isdigit()):
+        return None
+    return AMOUNT.fullmatch(text)
+
+
+def _amounts(texts: list[str]) -> list[str]:
+    """Cells without their sign of currency, unless the column has several currencies."""
+    names = {match[2] or match[5] for match in map(_amount, texts) if match is not None}
+    return list(map(bare, texts)) if len(names) == 1 else texts
 
 
 def _has_thousands(texts: Sequence[str], signs: Signs) -> bool:
@@ -207,7 +234,8 @@ def _own_signs(columns: Sequence[Cells], separator: str) -> Signs:
 
 def _with_signs(column: Cells) -> list[str]:
     """The cells of a column that have commas or points; none if most of them are words."""
-    cells = [cell.strip().rstrip("%").rstrip() for cell in column if "," in cell or "." in cell]
+    some = (cell.strip().rstrip("%").rstrip() for cell in column if "," in cell or "." in cell)
+    cells = list(map(bare, some))
     if sum(map(is_written_number, cells)) < len(cells) / 2:
         return []
     return [re.sub(SPACES, "", cell) if SPACED.fullmatch(cell) else cell for cell in cells]

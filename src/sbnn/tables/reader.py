@@ -14,6 +14,7 @@ from sbnn.tables.cells import Roles, Typed, check_spread, read_columns, text_rea
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.dates import times_of
 from sbnn.tables.encoding import decode
+from sbnn.tables.extra_lines import is_unit_row
 from sbnn.tables.header import TableError, nearest, select, split, without_unnamed
 from sbnn.tables.inexact import about_large_integers, about_thousands, about_vanishing_numbers
 from sbnn.tables.numerals import PLAIN, Signs, find_signs
@@ -194,9 +195,16 @@ def near(path: Path, folders: bool = False) -> str:
 
 
 def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
-    lines, cells, n_empty = read_rows(path, header)
+    lines, cells, n_empty, n_comments = read_rows(path, header)
     empty = f"{path}: {plural(n_empty, 'empty row')} at the end left out."
     notes = [empty] if n_empty else []
+    if n_comments := n_comments + header.n_comments:
+        notes.append(f"{path}: {plural(n_comments, 'line')} of comments (#) left out.")
+    if len(cells) > 1 and is_unit_row(cells):
+        units = ", ".join(cell.strip() for cell in cells.iloc[0] if cell.strip())
+        shown = units if len(units) <= 40 else units[:39] + "…"
+        notes.append(f"{path}, line {lines[0]}: left out, because it holds units ({shown}).")
+        lines, cells = lines[1:], cells.iloc[1:].reset_index(drop=True)
     if not roles.chosen:
         inputs, note = without_unnamed(path, header.names, roles.inputs, cells[0].tolist())
         roles, notes = roles._replace(inputs=inputs), notes + ([note] if note else [])

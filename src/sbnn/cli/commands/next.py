@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sbnn._core.text import listed, plural
+from sbnn._core.text import listed, number, plural
 from sbnn.cli import options as opt
 from sbnn.cli.doubtful_rows import Flags, constant_columns, flags_of, unused_columns, warn_about
 from sbnn.cli.streams import write_output
 from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json, printable
-from sbnn.cli.written_cells import read_limits, written
+from sbnn.cli.written_cells import plain_number, read_limits, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,6 +221,9 @@ def _answer(
     else:
         echo(f"{plural(len(found), 'row')} suggested: {out}")
     echo(sentence)
+    used = [name for name in record.features if name in found and name not in unused]
+    if found[used].astype(str).duplicated().any() and "line" not in found:
+        echo("Rows with the same inputs are repeated measurements, which average the noise.")
     if unused:
         names = listed([repr(name) for name in unused])
         them = "it" if len(unused) == 1 else "them"
@@ -228,7 +231,9 @@ def _answer(
 
 
 def _gains(gains: pd.Series, goal: str, decimal: str) -> list[str]:
-    shown = [f"{100 * gain:.1f} %" if goal == "accuracy" else f"{gain:.3g}" for gain in gains]
+    shown = [
+        f"{100 * gain:.1f} %" if goal == "accuracy" else plain_number(gain, 3) for gain in gains
+    ]
     return [text.replace(".", decimal) for text in shown]
 
 
@@ -250,6 +255,6 @@ def _sentence(found: pd.DataFrame, record: Record, goal: str) -> str:
         )
     return (
         f"The best of {'this' if len(found) == 1 else 'these'} {rows} is expected to improve on "
-        f"the {best} value of {record.targets[0]!r} at the rows of the fit by {total:.3g}, noise "
-        "left out."
+        f"the {best} value of {record.targets[0]!r} at the rows of the fit by "
+        f"{number(total)}, noise left out."
     )
