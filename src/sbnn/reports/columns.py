@@ -65,6 +65,15 @@ def signs_of(record: Record) -> Signs:
     return Signs(**record.signs)
 
 
+def words_of(fitted: Fit, name: str) -> tuple[str, str] | None:
+    """The words for false and true in a column of booleans, as in the table; None for others."""
+    read_as = fitted.record.columns.get(name, {})
+    if read_as.get("kind", column_of(fitted, name).kind) != "boolean":
+        return None
+    yes, slash, no = read_as.get("format", "").partition("/")
+    return (no, yes) if slash else ("no", "yes")
+
+
 def column_of(fitted: Fit, name: str) -> InputColumn:
     """How an input is encoded."""
     return fitted.model.encoder_.columns[fitted.features.index(name)]

@@ -27,10 +27,11 @@ const charts = (function () {
     return minus(value.toFixed(Math.max(0, Math.min(12, 1 - Math.floor(Math.log10(std))))));
   }
   const dateText = (days) => new Date(Math.round(days * 864e5)).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
+  // Names of the values of an input that has names rather than numbers: 0, 1, and so on.
+  const namesOf = (input) => input.words || (input.levels ? input.levels.map((level) => level.name) : null);
   function text(input, value) {
     if (value === null) return "missing";
-    if (input.kind === "category") return input.levels[value].name;
-    if (input.kind === "boolean") return value === 1 ? "yes" : value === 0 ? "no" : number(value);
+    if (namesOf(input)) return namesOf(input)[value] ?? number(value);
     return input.kind === "date" ? dateText(value) : number(value, 6);
   }
 
@@ -72,7 +73,8 @@ const charts = (function () {
   // The axis of an input: its ends, and ticks for about n places.
   function axisOf(input, label) {
     const out = { label: label || input.name, kind: input.kind, input };
-    if (input.kind === "category") return Object.assign(out, { min: -0.6, max: input.levels.length - 0.4, names: input.levels.map((l) => l.name) });
+    const names = namesOf(input);
+    if (names) return Object.assign(out, { min: -0.6, max: names.length - 0.4, names });
     const pad = 0.02 * (input.high - input.low) || 0.5;
     return Object.assign(out, { min: input.low - pad, max: input.high + pad });
   }
@@ -161,5 +163,5 @@ const charts = (function () {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  return { showTip, hideTip, number, rounded, text, axisOf, range, frame, line, band, bar, dot, rug, hover, element, responsive, csv, download, dateText, shorten };
+  return { showTip, hideTip, number, rounded, text, namesOf, axisOf, range, frame, line, band, bar, dot, rug, hover, element, responsive, csv, download, dateText, shorten };
 })();
