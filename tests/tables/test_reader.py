@@ -148,8 +148,8 @@ def test_percentages_thousands_and_booleans_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (["ja", "Nein"], "ja/nein"),
-        (["WAHR", "FALSCH"], "wahr/falsch"),
+        (["ja", "Nein"], "ja/Nein"),
+        (["WAHR", "FALSCH"], "WAHR/FALSCH"),
         (["oui", "non"], "oui/non"),
         (["sí", "no"], "sí/no"),
         (["yes", "no"], "yes/no"),

@@ -134,7 +134,8 @@ def _kind(filled: np.ndarray, signs: Signs) -> tuple[str, str, bool]:
     words = {text.lower() for text in filled}
     for pair in BOOLEANS:
         if words <= set(pair):
-            return "boolean", "/".join(pair), False
+            spelled = {text.lower(): text for text in filled}
+            return "boolean", "/".join(spelled.get(word, word) for word in pair), False
     form, ambiguous = dates.find_format(filled.tolist())
     if form:
         return "date", form, ambiguous
