@@ -158,7 +158,7 @@ def test_predict_warns_about_rows_outside_the_range_of_the_fit(fitted, place):
     new.loc[:1, "b"] = 1e3
     new.to_csv(place / "beyond.csv", index=False)
     message = run("predict", out, place / "beyond.csv").stderr
-    assert "outside the range of the fit" in message  # a warning, or a note if b is not used
+    assert "outside the range of the fit" in message
     assert "'b'" in message
     assert "'a'" not in message
     printed = run("predict", out, place / "beyond.csv").stdout

@@ -10,6 +10,7 @@ from command_line import run
 
 import sbnn
 from sbnn.cli.commands.next import _answer
+from sbnn.reports.fit import Record, Source
 
 FIT = ["--target", "y", "--noise", "constant"]
 
@@ -104,12 +105,27 @@ def test_predict_warns_about_new_values_of_constant_columns(fitted, place):
     ) in result.stderr
 
 
+def test_predict_flags_only_columns_that_the_model_uses_as_extrapolated(tmp_path):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.uniform(size=(60, 2)), columns=["used", "idle"])
+    data.assign(y=data["used"]).to_csv(tmp_path / "data.csv", index=False)
+    run("fit", tmp_path / "data.csv", *FIT, "--hidden", "1", "--out", tmp_path / "fit")
+    assert (sbnn.load(tmp_path / "fit" / "model.nc").feature_relevance_ == [1, 0]).all()
+    pd.DataFrame({"used": [0.5, 9.0], "idle": 9.0}).to_csv(tmp_path / "new.csv", index=False)
+    answer = run("predict", tmp_path / "fit", tmp_path / "new.csv", "--json")
+    assert json.loads(answer.stdout)["extrapolates"] == [[], ["used"]]
+    assert "idle" not in answer.stderr
+
+
 def test_next_leaves_out_columns_that_the_model_does_not_use(capsys):
     found = pd.DataFrame({"a": [1.0], "b": [2.0], "y_mean": [0.0], "y_std": [1.0], "gain": [0.25]})
-    _answer(found, None, "accuracy", None, False, False, ["b"])
-    header, row, _, _, rest = capsys.readouterr().out.splitlines()
+    found = pd.concat([found, found.assign(b=3.0)])
+    record = Record(Source(1), ["a", "b"], ["y"], {}, "", {})
+    _answer(found, record, "accuracy", None, False, False, ["b"])
+    header, row, _, _, _, repeated, rest = capsys.readouterr().out.splitlines()
     assert header.split() == ["a", "y_mean", "y_std", "gain"]
     assert row.endswith("25.0 %")
+    assert repeated.startswith("Rows with the same inputs are repeated measurements")
     assert rest == "Any value will do for 'b': the model does not use it."
 
 

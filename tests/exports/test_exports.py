@@ -4,6 +4,7 @@ import json
 import runpy
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -238,6 +239,20 @@ def test_python_file_refuses_what_it_cannot_predict(typed, tmp_path):
         predict(new.assign(city="Paris"))
     with pytest.raises(ValueError, match="X has no column 'on'"):
         predict(new.drop(columns="on"))
+
+
+def test_python_file_warns_about_new_values_of_constant_columns(tmp_path):
+    x, y = data()
+    frame = pd.DataFrame({"a": x[:, 0], "same": 7.5, "site": "Rome"})
+    model = quick("constant", (2,)).fit(frame, y[:, 0])
+    model.export(tmp_path / "model.py")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        of_python(tmp_path / "model.py", frame)
+    for column, cell in {"same": 8.0, "site": "Oslo"}.items():
+        with pytest.warns(UserWarning, match=f"'{column}' was the same in all rows") as caught:
+            of_python(tmp_path / "model.py", frame.assign(**{column: cell}))
+        assert caught[0].filename == __file__
 
 
 def test_onnx_returns_nan_for_new_categories(typed, tmp_path):

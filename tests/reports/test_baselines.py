@@ -33,10 +33,21 @@ def test_ridge_is_that_of_scikit_learn_with_dummy_columns():
     x, y = table()
     dummies = pd.get_dummies(x, columns=["k"], dtype=float)
     inputs = StandardScaler().fit_transform(dummies.drop(columns=f"k_{x['k'].mode()[0]}"))
-    mean, std = BayesianRidge().fit(inputs, y).predict(inputs, return_std=True)
+    z = (y - y.mean()) / y.std()
+    mean, std = BayesianRidge().fit(inputs, z).predict(inputs, return_std=True)
+    mean, std = y.mean() + y.std() * mean, y.std() * std
     found = Baseline("bayesian_ridge").fit(x, y).predictive(x)
     np.testing.assert_allclose(found.mean()[:, 0], mean, rtol=1e-6)
     np.testing.assert_allclose(found.std()[:, 0], std, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_units_of_the_target_do_not_matter(name):
+    """Prices in dollars: scikit-learn's own ridge regression then predicts little but the mean."""
+    x, y = table()
+    found, large = (Baseline(name).fit(x, s * y + s).predictive(x) for s in (1.0, 1e6))
+    np.testing.assert_allclose(large.mean() / 1e6, found.mean(), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(large.std() / 1e6, found.std(), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -226,14 +226,18 @@ def test_page_shows_yes_and_no_and_says_that_effects_of_constants_are_unknown(tm
     data["idle"], data["batch"] = rng.normal(size=40), 5.0
     data["y"] = data["a"] + data["flag"] + 0.1 * rng.normal(size=40)
     kinds = {name: ColumnType("number") for name in ("a", "idle", "batch")}
-    types = {**kinds, "flag": ColumnType("boolean")}
+    types = {**kinds, "flag": ColumnType("boolean", "ja/nein")}
     found = fit(data, ["a", "flag", "idle", "batch"], ["y"], OPTIONS, types=types)
     path = tmp_path / "report.html"
     path.write_text(page.render(found), encoding="utf-8")
     seen = browser.visit(path, CHOICES)
     assert seen.console == []
     shown = json.loads(seen.title)
-    assert shown["flag"] == ["no", "yes"]
+    assert shown["flag"] == ["nein", "ja"]
+    flag = next(k for k, name in enumerate(worst_rows(found)["inputs"]) if name == "flag")
+    assert {row["cells"][flag] for row in worst_rows(found)["rows"]} <= {"nein", "ja"}
+    assert {row[1] for row in next_measurements(found)["rows"]} <= {"nein", "ja"}
+    assert effect_data(found)[1]["places"] == [0.0, 1.0]
     assert "One value in all of the data: batch. What another value changes" in shown["answer"]
     assert "extrapolates" not in shown["answer"]
 

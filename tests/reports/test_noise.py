@@ -217,7 +217,9 @@ def test_verdict_names_the_noise(reason, kind, words):
     fitted.model.noise_reason_ = reason
     text = verdict._noise(fitted).text
     assert words in text
-    assert ("50 nat in log evidence, or 0.5 nat per row" in text) == ("the data" in text)
+    assert ("50 nat in log evidence (0.5 nat per row) when they were compared" in text) == (
+        "the data" in text
+    )
 
 
 def test_verdict_names_the_columns_of_known_errors():
@@ -254,11 +256,15 @@ def test_fit_names_its_outliers_everywhere(contaminated, tmp_path):
     assert record.noise == "student_t"
     assert record.noise_gain > 100
     texts = [sentence.text for sentence in record.verdict]
-    assert any(text.startswith("3 rows do not fit the rest") for text in texts)
+    assert any(text.startswith("3 rows do not fit the rest: lines 9, 42 and 92") for text in texts)
     rest = np.delete(np.arange(100), [7, 40, 90])
     y, mean = contaminated.held_out.y[rest], contaminated.held_out.mean[rest]
     r2 = explained(r2_score(y, mean))
-    assert f"the rows that do not fit the rest, it explains {r2} of the variance" in texts[0]
+    assert texts[0].startswith("3 rows do not fit the rest and make up more than 99 %")
+    assert "Without them: the model explains nearly all of “y” in rows it did not see" in texts[0]
+    assert f"({r2} of the variance)" in texts[0]
+    assert "With them, the typical error is 8." in texts[0]
+    assert record.verdict[0].tone == "good"
     assert any("(68 % of it is within this distance; with its tails, the" in t for t in texts)
     assert record.typical_noise == pytest.approx([0.2], rel=0.25)
     assert record.noise_std[0] > 2 * record.typical_noise[0]

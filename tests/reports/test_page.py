@@ -35,6 +35,7 @@ from sbnn.reports import (
 )
 from sbnn.reports import fit as fits
 from sbnn.reports.account import about_inputs, about_weights, order_of_inputs, relevance_table
+from sbnn.reports.accuracy import about_accuracy
 from sbnn.reports.cautions import cautions
 from sbnn.reports.drawing import figures, network_graph
 from sbnn.reports.fit import Run, fit, judged
@@ -219,6 +220,7 @@ def test_verdict_describes_the_networks_that_predict():
     text = sentence(**several)[1]
     assert "averages 2 networks, which together keep 30 of 98 parameters, 8 to 22 each" in text
     assert "One of them" not in text
+    assert "parameters, 15 each;" in sentence(**{**several, "fewest": 15, "most": 15})[1]
     one = sentence(**several, single=Single(1, 22, 0.004, 0.01))[1]
     assert "One of them, a 10-4-2-1 network with 22 parameters, predicts left-out rows" in one
 
@@ -265,9 +267,9 @@ def test_record_verdict_and_compact_model_give_the_same_counts(several):
 def test_verdict_flags_predictions_worse_than_the_mean(several):
     held = several.held_out
     worse = replace(held, mean=held.mean + 3 * held.y.std(axis=0))
-    assert "worse than the mean does" in verdict._goodness(replace(several, held_out=worse), 0).text
+    assert "worse than the mean does" in about_accuracy(replace(several, held_out=worse), 0)[1]
     as_mean = replace(held, mean=np.broadcast_to(held.y.mean(axis=0), held.y.shape))
-    text = verdict._goodness(replace(several, held_out=as_mean), 0).text
+    text = about_accuracy(replace(several, held_out=as_mean), 0)[1]
     assert "hardly better than the mean does" in text
 
 

@@ -104,3 +104,20 @@ def test_inputs_that_count_the_rows_get_a_warning():
     assert about_row_numbers(X[["id"]]) == []  # the only input is probably time
     assert about_row_numbers(X.assign(id=rng.permutation(30))) == []
     assert about_row_numbers(X.assign(id=np.arange(5, 35))) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        (np.arange(60) + 88_000, True),
+        (np.delete(np.arange(60), [10, 40]) + 1, True),
+        (np.arange(60) + 1960, False),
+        (np.arange(60) * 2, False),
+        (np.arange(60) + 0.5, False),
+        (np.arange(60)[::-1], False),
+    ],
+    ids=["large", "rows left out", "years", "steps of two", "halves", "backwards"],
+)
+def test_row_numbers_may_be_large_and_have_gaps(values, counts):
+    frame = pd.DataFrame({"id": values, "a": np.sin(values)})
+    assert bool(about_row_numbers(frame)) == counts

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sbnn.exports import portable
 from sbnn.tables import reader as tables
 from sbnn.tables.cells import fault
-from sbnn.tables.column_types import ColumnType
+from sbnn.tables.column_types import WORDS, ColumnType
 from sbnn.tables.header import MAX_FEATURES, TableError
 
 
@@ -142,6 +143,27 @@ def test_percentages_thousands_and_booleans_are_read(tmp_path, kind):
     np.testing.assert_allclose(found.frame["a"], values)
     expected = {"spaces": "number", "words": "boolean"}.get(kind, kind)
     assert found.types["a"].kind == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["ja", "Nein"], "ja/Nein"),
+        (["WAHR", "FALSCH"], "WAHR/FALSCH"),
+        (["oui", "non"], "oui/non"),
+        (["sí", "no"], "sí/no"),
+        (["yes", "no"], "yes/no"),
+    ],
+)
+def test_yes_and_no_are_read_in_several_languages(tmp_path, cells, words):
+    found = column(tmp_path, cells * 3)
+    assert found.types["a"] == ColumnType("boolean", words)
+    assert found.frame["a"].tolist() == [1.0, 0.0] * 3
+    assert [portable._number(cell, "boolean") for cell in cells] == [1.0, 0.0]
+
+
+def test_exported_files_know_the_same_words_for_yes_and_no():
+    assert portable._WORDS == WORDS
 
 
 def test_times_of_day_are_read(tmp_path):
@@ -501,6 +523,12 @@ def test_misspelt_file_name_gets_a_suggestion(tmp_path):
     (tmp_path / "data1.csv").symlink_to("gone.csv")
     with pytest.raises(TableError, match=r"data1\.csv is a link to a file that does not exist\.$"):
         read(tmp_path / "data1.csv", ["y"])
+
+
+def test_files_that_share_only_the_suffix_are_not_suggested(tmp_path):
+    write(tmp_path, "a,y\n", "cars.csv")
+    with pytest.raises(TableError, match=r"rows\.csv does not exist\.$"):
+        read(tmp_path / "rows.csv", ["y"])
 
 
 def test_one_error_names_all_unknown_columns(tmp_path):

@@ -54,13 +54,14 @@ def flags_of(
     -------
     dict of list of list of str
         extrapolates, missing and unseen. A new value of a column that was constant is unseen.
+        Columns without any effect do not extrapolate.
     """
     from sbnn.reports import fit_folder
     from sbnn.reports.predictions import by_row
 
-    same = constant_columns(fitted, record.features)
+    ignored = {*constant_columns(fitted, record.features), *unused_columns(fitted, record.features)}
     outside = fit_folder.extrapolations(folder, inputs, record)
-    outside = {name: rows for name, rows in outside.items() if name not in same}
+    outside = {name: rows for name, rows in outside.items() if name not in ignored}
     unknown = fitted.unknown_cells(inputs)
     return {"extrapolates": by_row(outside, len(inputs)), **unknown.to_dict("list")}
 
@@ -114,7 +115,7 @@ def warn_about(
             )
     if idle:
         note(
-            f"cells of {listed([repr(name) for name in sorted(idle)])} are missing, new or outside "
-            "the range of the fit; the model does not use "
+            f"cells of {listed([repr(name) for name in sorted(idle)])} are missing or new; the "
+            "model does not use "
             f"{'this column' if len(idle) == 1 else 'these columns'}"
         )

@@ -16,7 +16,7 @@ from sbnn.methods.registry import CHOICES, SAMPLING, VERIFIABLE
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sbnn.tables.column_types import ColumnType
+    from sbnn.tables.reader import Table
 
 Data = Annotated[
     Path,
@@ -169,8 +169,8 @@ def read_table(
     others: Sequence[str],
     categorical: Sequence[str] | None,
     missing: str,
-) -> tuple[pd.DataFrame, dict[str, ColumnType]]:
-    """The columns of a table and the types of its inputs; warn about what was guessed.
+) -> Table:
+    """The columns of a table; warn about what was guessed.
 
     `others` are columns of standard errors and weights.
     """
@@ -188,7 +188,7 @@ def read_table(
                 f"{data}: column {name!r} has the same value in every row; there is nothing to "
                 "predict."
             )
-    return table.frame, table.types
+    return table
 
 
 def check_missing(missing: str) -> str:

@@ -19,6 +19,7 @@ from sbnn.likelihoods.scale_mixture import SIGMA_NODES, precision_nodes
 from sbnn.problems.network import layer_slices
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.encoder import BLANK, ColumnEncoder
+from sbnn.tables.numerals import OTHER, PLAIN, Signs
 
 FORMAT = "sbnn mixture of networks 1"
 VARYING = ("VaryingGaussian", "VaryingStudentT")
@@ -35,6 +36,7 @@ def contents(
     names: Sequence[Any],
     flat: bool,
     types: Mapping[str, ColumnType] | None = None,
+    signs: Signs = PLAIN,
 ) -> dict[str, Any]:
     """Everything that predictions need.
 
@@ -50,6 +52,8 @@ def contents(
         Whether y had the shape (n,).
     types : mapping of str to ColumnType, optional
         How the columns were written in the file of the fit; as the encoder has them if None.
+    signs : Signs
+        In the numbers of that file.
 
     Returns
     -------
@@ -89,6 +93,8 @@ def contents(
             _column(name, column, (types or {}).get(name, column.type), used[encoder.groups == j])
             for j, (name, column) in enumerate(zip(names, encoder.columns))
         ],
+        "decimal_sign": signs.decimal,
+        "thousands_sign": OTHER[signs.decimal] if _has_thousands(signs) else "",
         "one_dimensional": bool(flat),
         "n_targets": int(scaling.n_outputs),
         **{name: np.asarray(value, dtype=float) for name, value in scaling._asdict().items()},
@@ -100,6 +106,11 @@ def contents(
         "sigma_shares": w / w.sum() if varying else np.ones(1),
         "groups": groups,
     }
+
+
+def _has_thousands(signs: Signs) -> bool:
+    """Whether the sign that is not decimal marks thousands in text cells."""
+    return signs.thousands or (not signs.comma and signs.separator == ",")
 
 
 def used_inputs(groups: Sequence[Mapping[str, Any]], slope: np.ndarray) -> np.ndarray:
@@ -121,6 +132,7 @@ def _column(name: Any, column: Any, written: ColumnType, used: np.ndarray) -> di
         "format": written.format,
         "parts": list(column.parts),
         "indicator": bool(column.indicator),
+        "only": column.only,  # if all rows of the fit had this number, as it is encoded first
         "width": len(used),
         "used": used.tolist(),
     }

@@ -4,9 +4,10 @@
     mean, std, interval = predict(X, return_std=True, return_interval=0.95)
 
 X has one row per case, in the order of `COLUMNS`; a dict of columns or a DataFrame may have more
-columns, in any order. Cells are read as in the fit: 12 % in a column of percentages, 1,234.5, yes
-and no, dates in the format of the table. In columns that the networks use, cells must not be
-missing, and categories must be those of the fit.
+columns, in any order. Cells are read as in the fit: numbers that are text have the decimal sign and
+the thousands of the table, percentages a percent sign, dates its format. In columns that the
+networks use, cells must not be missing, and categories must be those of the fit. A new value in a
+column that was the same in all rows of the fit raises a warning: its effect is not known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import base64
 import datetime
 import json
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -33,11 +35,18 @@ _P = (2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912
 _Q = (1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
       9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
       1.65666309194161350182e3, 5.57535340817727675546e2)  # fmt: skip
-_WORDS = {"true": 1.0, "yes": 1.0, "on": 1.0, "t": 1.0, "y": 1.0,
-          "false": 0.0, "no": 0.0, "off": 0.0, "f": 0.0, "n": 0.0}  # fmt: skip
+_YES = "true, yes, on, t, y, ja, wahr, oui, vrai, sí, si, sì, vero, verdadero, sim"
+_NO = "false, no, off, f, n, nein, falsch, non, faux, falso, não"
+_WORDS = {**dict.fromkeys(_YES.split(", "), 1.0), **dict.fromkeys(_NO.split(", "), 0.0)}
 _MISSING = {"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a", "nat", "<na>"}
 _SPACES = "[ '’\u00a0\u202f]"
-_THOUSANDS = re.compile(rf"[+-]?[1-9]\d{{0,2}}(({_SPACES}\d{{3}})+|(,\d{{3}})+)(\.\d+)?")
+_CURRENCY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+_AMOUNT = re.compile(
+    rf"(?P<sign>[+-]?){_CURRENCY}\s?(?P<a>[+-]?[\d.,].*)|(?P<b>.*\d)\s?{_CURRENCY}"
+)
+_SPACED = re.compile(rf"[+-]?\d{{1,3}}({_SPACES}\d{{3}})+([.,]\d+)?")
+_GROUPED = {",": re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
+            ".": re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")}  # fmt: skip
 _ISO = re.compile(
     r"(\d{4})-(\d{1,2})(?:-(\d{1,2})(?:[T ](\d{1,2})(?::(\d{2})(?::(\d{2})([.,]\d+)?)?)?"
     r"\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?)?"
@@ -58,6 +67,7 @@ def _arrays(value: Any) -> Any:
 
 _M = _arrays(json.loads(MODEL))
 COLUMNS = [column["name"] for column in _M.get("columns", [])]
+_DECIMAL, _MARK = _M.get("decimal_sign", "."), _M.get("thousands_sign", ",")
 
 
 def predict(X: Any, return_std: bool = False, return_interval: float | None = None) -> Any:
@@ -224,16 +234,22 @@ def _encode(X: Any) -> np.ndarray:
         missing = [name for name in COLUMNS if name not in X]
         if missing:
             raise ValueError(f"X has no column {missing[0]!r}; the model needs {COLUMNS}.")
-        columns = [np.asarray(X[name]) for name in COLUMNS]
+        columns = [_cells(X[name]) for name in COLUMNS]
     else:
-        try:
-            X = np.asarray(X, dtype=float)
-        except (ValueError, TypeError):  # text
-            X = np.asarray(X, dtype=object)
+        X = _cells(X)
         if X.ndim != 2 or X.shape[1] != len(COLUMNS):
             raise ValueError(f"X must have {len(COLUMNS)} columns, {COLUMNS}; got shape {X.shape}.")
         columns = list(X.T)
-    return np.column_stack([_column(d, c) for d, c in zip(_M["columns"], columns)])
+    return np.column_stack(list(map(_column, _M["columns"], columns)))
+
+
+def _cells(values: Any) -> np.ndarray:
+    """An array of numbers or dates, otherwise of objects: NumPy would read text its own way."""
+    try:
+        found = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return np.asarray(values, dtype=object)
+    return found if found.dtype.kind in "biufM" else np.asarray(values, dtype=object)
 
 
 def _column(described: Any, cells: np.ndarray) -> np.ndarray:
@@ -250,6 +266,12 @@ def _column(described: Any, cells: np.ndarray) -> np.ndarray:
         values[~missing] = _values(described, kind, cells[~missing])
     except (ValueError, TypeError) as error:
         raise ValueError(f"Column {name!r} ({kind}) has a wrong cell: {error}") from None
+    if _is_new(described, values, missing):
+        warnings.warn(
+            f"Column {name!r} was the same in all rows of the fit and has a new value here; its "
+            "effect is not known, and the interval does not include it.",
+            stacklevel=4,
+        )
     if described["indicator"]:  # of missing cells
         values = np.column_stack([values, missing])
     unknown = np.isnan(values)
@@ -260,6 +282,16 @@ def _column(described: Any, cells: np.ndarray) -> np.ndarray:
         cell = cells[np.argmax(wrong)]
         raise ValueError(f"Column {name!r} ({kind}) has a cell that is not known: {cell!r}")
     return np.where(unknown, 0.0, values)
+
+
+def _is_new(described: Any, values: np.ndarray, missing: np.ndarray) -> bool:
+    """Whether a cell differs from the only value that its column had in the fit."""
+    if described["kind"] == "category":
+        return len(described["codes"]) == 1 and bool(
+            (np.isnan(values).any(axis=1) & ~missing).any()
+        )
+    only, known = described["only"], values[~missing, 0]
+    return only is not None and not np.allclose(known, only, rtol=1e-9, atol=0.0)
 
 
 def _is_missing(cell: Any, kind: str) -> bool:
@@ -311,7 +343,20 @@ def _number(cell: Any, kind: str) -> float:
     if text.endswith("%") != (kind == "percent"):
         raise ValueError(f"{text!r} {'has no' if kind == 'percent' else 'has a'} percent sign")
     text = text.rstrip("% ")
-    return float(re.sub(f"{_SPACES}|,", "", text) if _THOUSANDS.fullmatch(text) else text)
+    amount = _AMOUNT.fullmatch(text)
+    if amount:
+        text = amount["b"] or amount["sign"] + amount["a"]
+    if _SPACED.fullmatch(text):
+        text = re.sub(_SPACES, "", text)
+    mark = "." if _DECIMAL == "," else ","
+    if _GROUPED[mark].fullmatch(text) and (_MARK or text.count(mark) > 1 or _DECIMAL in text):
+        text = text.replace(mark, "")
+    if _DECIMAL == "," and "." in text:
+        raise ValueError(f"{text!r} has a point, but the numbers of the fit have decimal commas")
+    found = float(text.replace(",", ".", 1) if _DECIMAL == "," else text)
+    if not np.isfinite(found) or "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return found
 
 
 def _moment(cell: Any, form: str) -> Any:

@@ -17,6 +17,7 @@ from sbnn._core.extras import require
 from sbnn._core.files.atomic import write_bytes
 from sbnn.exports.contents import contents
 from sbnn.tables.column_types import ColumnType
+from sbnn.tables.numerals import PLAIN, Signs
 
 FORMATS = {".py": "a Python file", ".onnx": "ONNX", ".json": "JSON"}
 PLACE = 'MODEL = "{}"  # replaced by the model'
@@ -68,15 +69,21 @@ class Export:
         self._export(Path(path), overwrite)
 
     def _export(
-        self, path: Path, overwrite: bool, types: Mapping[str, ColumnType] | None = None
+        self,
+        path: Path,
+        overwrite: bool,
+        types: Mapping[str, ColumnType] | None = None,
+        signs: Signs = PLAIN,
     ) -> None:
-        """Write the model; `types` say how the columns were written in the file of the fit."""
+        """Write the model; `types` and `signs` say how the file of the fit was written."""
         check_is_fitted(self)
         suffix = check_suffix(path)
         if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists; use overwrite=True to replace it.")
         names = list(getattr(self, "feature_names_in_", range(len(self.encoder_.columns))))
-        found = contents(self._posterior, self._scaling, self.encoder_, names, self._flat, types)
+        found = contents(
+            self._posterior, self._scaling, self.encoder_, names, self._flat, types, signs
+        )
         write_bytes(path, encoded(found, suffix), overwrite)
 
 

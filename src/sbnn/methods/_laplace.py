@@ -122,7 +122,8 @@ def laplace_nsbl(
     Returns
     -------
     Result
-        Pruned parameters are zero in all draws, with `log_alpha` ∞ and `relevance` 0.
+        Pruned parameters are zero in all draws, with `log_alpha` ∞ and `relevance` 0: their std
+        of 0 is a decision of the method, not a measured error.
 
     Examples
     --------

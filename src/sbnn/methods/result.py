@@ -226,7 +226,7 @@ class Result:
         -------
         DataFrame
             One row per parameter: mean, std, 2.5 %, 50 %, 97.5 % and, where learned, log α and γ.
-            Mirror images of a network count once.
+            Mirror images of a network count once. Weights that `laplace_nsbl` pruned have std 0.
         """
         from sbnn.methods.orbits import without_mirror_images
 

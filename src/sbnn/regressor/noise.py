@@ -49,7 +49,10 @@ class NoiseChosen(Message, code="noise_chosen"):
     def __str__(self) -> str:
         if self.noise == "constant":
             return "no other kind of noise had clearly more evidence"
-        return f"log evidence {self.gain:.1f} nat above that of constant Gaussian noise"
+        return (
+            f"log evidence {self.gain:.1f} nat above that of constant Gaussian noise, compared "
+            "early in the fit and before pruning"
+        )
 
 
 FEW_ROWS = 30  # below, the level of the noise cannot be told from that of the function

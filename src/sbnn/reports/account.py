@@ -72,8 +72,9 @@ def about_weights(fitted: Fit) -> tuple[str, str]:
             f"{gone} {went} pruned: the data do not support {them}." if gone else "none was pruned."
         )
         return "plain", text + end
-    text = f"{together}, which together keep {kept:,} of {total:,} parameters, {account.fewest} to "
-    text += f"{account.most} each; the data do not support the others."
+    same, fewest = account.fewest == account.most, f"{account.fewest} to "
+    text = f"{together}, which together keep {kept:,} of {total:,} parameters, "
+    text += f"{'' if same else fewest}{account.most} each; the data do not support the others."
     if account.single is not None:
         one = model.optima_["hidden_layer_sizes"].iloc[account.single.optimum]
         size = "-".join(map(str, (model.network_.sizes[0], *one, model.network_.sizes[-1])))

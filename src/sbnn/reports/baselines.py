@@ -91,7 +91,10 @@ class Baseline:
             return centre, np.sqrt(squares * len(y) / max(len(y) - 1, 1))
         if self.name == "bayesian_ridge":
             weights = weights if known is None else weights / known**2 * np.mean(known**2)
-            return BayesianRidge().fit(x, y, weights)
+            # Its initial precision of the weights, 1, would shrink those of large targets to zero.
+            centre = float(np.average(y, weights=weights))
+            scale = float(np.sqrt(np.average((y - centre) ** 2, weights=weights))) or 1.0
+            return BayesianRidge().fit(x, (y - centre) / scale, weights), centre, scale
         rows = np.random.default_rng(self.seed).permutation(len(y))[:MAX_GP_ROWS]
         kernel = ConstantKernel() * RBF(np.sqrt(x.shape[1]))
         alpha: Any = 1e-10
@@ -114,6 +117,11 @@ class Baseline:
             if self.name == "mean":
                 mean, std = (np.full(len(x), value) for value in model)
                 noise = std
+            elif self.name == "bayesian_ridge":
+                ridge, centre, scale = model
+                mean, std = ridge.predict(inputs, return_std=True)
+                mean, std = centre + scale * mean, scale * std
+                noise = np.full(len(x), scale * float(ridge.alpha_) ** -0.5)
             else:
                 mean, std = model.predict(inputs, return_std=True)
                 noise = np.full(len(x), self._noise(model))
@@ -122,8 +130,6 @@ class Baseline:
         return mean, std, noise
 
     def _noise(self, model: Any) -> float:
-        if self.name == "bayesian_ridge":
-            return float(model.alpha_**-0.5)
         white = getattr(model.kernel_, "k2", None)
         level = white.noise_level if isinstance(white, WhiteKernel) else 0.0
         return float(np.sqrt(level) * np.ravel(model._y_train_std)[0])

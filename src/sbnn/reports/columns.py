@@ -11,13 +11,14 @@ from sbnn._core.text import listed, plural
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.dates import parse_times
 from sbnn.tables.encoder import InputColumn
+from sbnn.tables.numerals import Signs
 
 if TYPE_CHECKING:
     from sbnn.regressor.estimator import SparseBNNRegressor
-    from sbnn.reports.fit import Fit
+    from sbnn.reports.fit import Fit, Record
 
 KINDS = {
-    "number": "numbers", "percent": "percentages", "boolean": "true or false", "date": "dates",
+    "number": "numbers", "percent": "percentages", "boolean": "yes or no", "date": "dates",
     "time": "times of day", "category": "categories", "empty": "nothing",
 }  # fmt: skip
 DAY = np.timedelta64(1, "D")
@@ -57,6 +58,20 @@ def describe(
 def types_of(columns: dict[str, dict[str, Any]]) -> dict[str, ColumnType]:
     """Types of the columns that `describe` described."""
     return {name: ColumnType(c["kind"], c["format"]) for name, c in columns.items()}
+
+
+def signs_of(record: Record) -> Signs:
+    """Signs in the numbers of the table of a fit; those of Python if the record has none."""
+    return Signs(**record.signs)
+
+
+def words_of(fitted: Fit, name: str) -> tuple[str, str] | None:
+    """The words for false and true in a column of booleans, as in the table; None for others."""
+    read_as = fitted.record.columns.get(name, {})
+    if read_as.get("kind", column_of(fitted, name).kind) != "boolean":
+        return None
+    yes, slash, no = read_as.get("format", "").partition("/")
+    return (no, yes) if slash else ("no", "yes")
 
 
 def column_of(fitted: Fit, name: str) -> InputColumn:

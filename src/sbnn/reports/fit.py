@@ -31,6 +31,7 @@ from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers,
 from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out, n_refits
 from sbnn.reports.verdict import Sentence, verdict
 from sbnn.tables.column_types import ColumnType
+from sbnn.tables.numerals import PLAIN, Signs
 
 # Columns of the tables of a run that are log evidences, up to a constant of the units.
 LOG_EVIDENCES = ("log_evidence", "objective", "estimate", "surrogate")
@@ -93,6 +94,7 @@ class Record:
     noise_columns: list[str] = field(default_factory=list)  # one per target, or none
     weight_column: str | None = None
     columns: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the inputs, by name
+    signs: dict[str, Any] = field(default_factory=dict)  # in the numbers of the table, see `Signs`
     coverage_by_fifths: Rows = field(default_factory=list)
     outliers: Rows = field(default_factory=list)
     verification: Rows = field(default_factory=list)  # one per optimum, if it was asked for
@@ -176,6 +178,7 @@ def fit(
     noise_columns: Sequence[str] = (),
     weight_column: str | None = None,
     types: dict[str, ColumnType] | None = None,
+    signs: Signs = PLAIN,
     verify: bool = False,
     time_limit: float | None = None,
     watched: Watched = contextlib.nullcontext,
@@ -203,6 +206,8 @@ def fit(
         Column that says how many times each row counts.
     types : dict of ColumnType, optional
         Types of the features in the file.
+    signs : Signs
+        In the numbers of the file.
     verify : bool
         Compute the exact evidence of every optimum.
     time_limit : float, optional
@@ -262,6 +267,7 @@ def fit(
         noise_columns=list(noise_columns),
         weight_column=weight_column,
         columns=describe(model, list(features), types),
+        signs=signs._asdict(),
         verification=verification,
         command=command,
     )

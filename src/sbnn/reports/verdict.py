@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sbnn._core.text import (
-    explained,
     listed,
     log_evidence,
     number,
     percent,
     plural,
     rounded,
-    with_error,
 )
 from sbnn.regressor.noise import WORDS, NoiseChosen
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.reports.account import about_formula, about_inputs, about_weights
+from sbnn.reports.accuracy import about_accuracy, about_gaps
 from sbnn.reports.cautions import noise_text
 from sbnn.reports.columns import about_missing
 from sbnn.reports.noise import has_heavy_tails, is_noise_known, typical_levels, varies
-from sbnn.reports.validation import standard_errors
 
 if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
@@ -48,55 +46,13 @@ def verdict(fitted: Fit) -> list[Sentence]:
     -------
     list of Sentence
     """
-    out = [_goodness(fitted, k) for k in range(len(fitted.targets))]
+    out = [Sentence(*about_accuracy(fitted, k)) for k in range(len(fitted.targets))]
     levels = typical_levels(fitted)
     out += [_sureness(fitted, k, levels[:, k]) for k in range(len(fitted.targets))]
     out += [_noise(fitted), *_outliers(fitted)]
     out += [Sentence(*about_weights(fitted)), *_inputs(fitted)]
     out += [*_missing(fitted), _verified(fitted)]
     return out
-
-
-def _goodness(fitted: Fit, k: int) -> Sentence:
-    r2, rmse = fitted.scores["r2"][k], fitted.scores["rmse"][k]
-    name = fitted.targets[k]
-    if np.isnan(r2):
-        return Sentence("plain", f"“{name}” is constant; there is nothing to explain.")
-    shown = with_error(rmse, standard_errors(fitted.held_out)["rmse"][k])
-    error = f"its typical error is {shown}, where “{name}” itself "
-    error += f"varies by {number(_spread(fitted, k))}.{_without_outliers(fitted, k)}"
-    if r2 < 0.05:
-        how = "worse" if r2 < -0.1 else "hardly better"
-        return Sentence("bad", f"In rows it did not see, the model predicts “{name}” {how} than "
-                        f"the mean does: {error}")  # fmt: skip
-    degree = "nearly all" if r2 > 0.95 else "most" if r2 > 0.7 else "part" if r2 > 0.3 else "little"
-    return Sentence(
-        "good" if r2 > 0.7 else "plain",
-        f"The model explains {degree} of “{name}” in rows it did not see ({explained(r2)} of the "
-        f"variance): {error}",
-    )
-
-
-def _spread(fitted: Fit, k: int) -> float:
-    """Standard deviation of a target over the scored rows, with their weights."""
-    y, weights = fitted.held_out.y[:, k], fitted.held_out.weights
-    return float(np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)))
-
-
-def _without_outliers(fitted: Fit, k: int) -> str:
-    """A sentence on the accuracy without the outliers, which may dominate the scores."""
-    held, name = fitted.held_out, fitted.targets[k]
-    far = [row["line"] for row in fitted.record.outliers if row["target"] == name]
-    rest = ~np.isin(fitted.data.index[held.rows], far)
-    if rest.all() or np.ptp(held.y[rest, k]) == 0:
-        return ""
-    square = ((held.y[rest, k] - held.mean[rest, k]) ** 2).mean()
-    r2 = explained(1.0 - float(square / held.y[rest, k].var()))
-    rows = "the row that does" if len(rest) - rest.sum() == 1 else "the rows that do"
-    return (
-        f" Without {rows} not fit the rest, it explains {r2} of the variance, and the typical "
-        f"error is {number(float(np.sqrt(square)), 2)}."
-    )
 
 
 def coverage_range(n: int, level: float = 0.95) -> tuple[float, float]:
@@ -116,7 +72,7 @@ def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
     known = "given as" if is_noise_known(fitted) else "estimated as"
     end = (
         f" They include the noise, {known} {_size(fitted, k, levels)}, and the model's own "
-        f"uncertainty, {number(own, 2)} for a typical row."
+        f"uncertainty, {number(own, 2)} for a typical row.{about_gaps(fitted, k)}"
     )
     if share < least:
         return Sentence("bad", f"{start}, too few: the model is overconfident.{end}")
@@ -167,8 +123,9 @@ def _noise(fitted: Fit) -> Sentence:
     return Sentence(
         "plain",
         f"The noise {PROPERTIES[record.noise]}: with {kind} the data are more probable than with "
-        f"constant Gaussian noise, by {number(record.noise_gain)} nat in log evidence, or "
-        f"{number(per_row, 2)} nat per row.",
+        f"constant Gaussian noise, by {number(record.noise_gain)} nat in log evidence "
+        f"({number(per_row, 2)} nat per row) when they were compared, early in the fit and before "
+        "pruning.",
     )
 
 

@@ -34,6 +34,7 @@ class Roles(NamedTuple):
     chosen: bool = False  # the user named the inputs
     missing: str = "impute"
     types: Mapping[str, ColumnType] | None = None  # of the inputs, from a fit
+    signs: Signs | None = None  # in its numbers
 
 
 class Typed(NamedTuple):
@@ -105,6 +106,8 @@ def read_columns(
 
 
 def _hint(name: str, roles: Roles) -> str:
+    if name in roles.targets:
+        return "; correct it, or empty the cell to leave out the row"
     if roles.types is not None or name not in roles.inputs:
         return ""
     option = f"read the column as categories with --categorical {shlex.quote(name)}"
@@ -212,7 +215,7 @@ def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
 
 def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN) -> str:
     """What is wrong with a cell of a column of this kind."""
-    text = cell.strip()
+    text, whose = cell.strip(), "the fit" if signs.known else "this table"
     if text.lower() in (MISSING_TEXT if kind == "category" else MISSING):
         shown = f"'{text}'" if text else "an empty cell"
         return f"{shown} is a missing value; fill it in or remove the row."
@@ -235,7 +238,7 @@ def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN)
         return f"{shown} has a percent sign, but the column does not hold percentages{hint}."
     if signs.comma and is_number(text.replace(",", "")):
         if "." in text:
-            return f"{shown} has a point, but the numbers of this table have decimal commas{hint}."
+            return f"{shown} has a point, but the numbers of {whose} have decimal commas{hint}."
     elif is_number(digits := text.replace(".", "").replace(",", "")):
         if "," in text and text.rfind(",") > text.rfind(".") >= 0:
             return (
@@ -245,10 +248,15 @@ def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN)
         if text.count(".") > 1:
             return f"'{text}' has {text.count('.')} points; write {digits} if they mark thousands."
         if "," in text:
+            rule = (
+                f"The numbers of {whose} have decimal points."
+                if signs.known
+                else "Decimal commas are read if semicolons separate the cells and no number has a "
+                "decimal point."
+            )
             return (
                 f"'{text}' has a comma; write {text.replace(',', '')} if it separates thousands, "
-                "or a decimal point if it separates decimals. Decimal commas are read if "
-                "semicolons separate the cells and no number has a decimal point."
+                f"or a decimal point if it separates decimals. {rule}"
             )
     if is_number(text) and "_" not in text and abs(float(text)) > LARGEST:
         return f"{shown} exceeds the limit of 1e150; rescale the column."

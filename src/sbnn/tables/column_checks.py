@@ -9,6 +9,10 @@ from sbnn._core.text import plural
 
 # 1 − |r| below this is rounding: columns then differ by 1.4e-6 of their spread.
 SAME = 1e-12
+FEW_ROWS = 30
+# A row number grows by one at this share of the steps: rows may be left out. It begins with 0 or 1,
+# or is large, as in 88001; numbers in between may be settings, and some large ones are years.
+MOST_STEPS, LARGE, YEARS = 0.95, 1000, (1500, 2200)
 
 
 def repeated_columns(X: pd.DataFrame) -> list[list[int]]:
@@ -102,7 +106,7 @@ def about_row_numbers(X: pd.DataFrame) -> list[str]:
     n, out = len(X), []
     for k in range(X.shape[1] if X.shape[1] > 1 and n > 2 else 0):
         values = X.iloc[:, k].to_numpy(dtype=float)
-        if values[0] in (0.0, 1.0) and (values - values[0] == np.arange(n)).all():
+        if _counts(values):
             out.append(
                 f"The input “{X.columns[k]}” counts the rows; if it is only a row number, "
                 "ignore it with --exclude."
@@ -110,7 +114,13 @@ def about_row_numbers(X: pd.DataFrame) -> list[str]:
     return out
 
 
-FEW_ROWS = 30
+def _counts(values: np.ndarray) -> bool:
+    """Whether numbers grow by one as row numbers do, but for some rows that were left out."""
+    steps, first, last = np.diff(values), values[0], values[-1]
+    if (first % 1 != 0) or (steps < 1).any() or (steps % 1 != 0).any():
+        return False
+    begins = first in (0.0, 1.0) or (first >= LARGE and not YEARS[0] <= first <= last <= YEARS[1])
+    return bool(begins and np.mean(steps == 1) >= MOST_STEPS)
 
 
 def about_constant_columns(X: pd.DataFrame, n_shown: int = 8) -> list[str]:

@@ -16,15 +16,25 @@ import numpy as np
 import pandas as pd
 
 from sbnn.tables import dates
-from sbnn.tables.numerals import PLAIN, Cells, Signs, convert_each, convert_plain, is_written_number
+from sbnn.tables.numerals import (
+    PLAIN,
+    Cells,
+    Signs,
+    bare,
+    convert_each,
+    convert_plain,
+    is_written_number,
+)
 
 MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a"})
 MISSING_TEXT = MISSING - {"none"}  # a category that people use
+# In English, German, French, Spanish, Italian and Portuguese.
 BOOLEANS = (
-    {"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"on": 1.0, "off": 0.0},
-    {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0},
+    ("true", "false"), ("yes", "no"), ("on", "off"), ("t", "f"), ("y", "n"), ("ja", "nein"),
+    ("wahr", "falsch"), ("oui", "non"), ("vrai", "faux"), ("sí", "no"), ("si", "no"), ("sì", "no"),
+    ("vero", "falso"), ("verdadero", "falso"), ("sim", "não"),
 )  # fmt: skip
-WORDS = {word: value for pair in BOOLEANS for word, value in pair.items()}
+WORDS = {word: 1.0 - k for pair in BOOLEANS for k, word in enumerate(pair)}
 # A column holds numbers if more than this share of its cells are numbers.
 MOSTLY = 0.5
 WHOLE = re.compile(r"([+-]?\d+)\.0+")  # the integer 3 after a program has written it as 3.0
@@ -34,7 +44,7 @@ class ColumnType(NamedTuple):
     """The type of a column.
 
     `kind` is "number", "percent", "boolean", "date", "time", "category", or "empty" if no cell
-    says what it is; `format` is that of dates in text.
+    says what it is; `format` is that of dates in text, or the words of booleans: yes/no.
     """
 
     kind: str
@@ -122,14 +132,16 @@ def _kind(filled: np.ndarray, signs: Signs) -> tuple[str, str, bool]:
     if (~np.isnan(numbers)).mean() > MOSTLY:
         return ("percent" if percent.sum() > len(filled) / 2 else "number"), "", False
     words = {text.lower() for text in filled}
-    if any(words <= set(pair) for pair in BOOLEANS):
-        return "boolean", "", False
+    for pair in BOOLEANS:
+        if words <= set(pair):
+            spelled = {text.lower(): text for text in filled}
+            return "boolean", "/".join(spelled.get(word, word) for word in pair), False
     form, ambiguous = dates.find_format(filled.tolist())
     if form:
         return "date", form, ambiguous
     if (~np.isnan(dates.parse_times(filled.tolist()))).mean() >= dates.ENOUGH:
         return "time", "", False
-    if np.mean([is_written_number(text) for text in filled]) > MOSTLY:
+    if np.mean([is_written_number(bare(text)) for text in filled]) > MOSTLY:
         return "number", "", False  # numbers that cannot be read: 1,5 or 1e999
     return "category", "", False
 

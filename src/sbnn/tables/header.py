@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MAX_FEATURES = 2000
+SIMILAR = 0.75  # names that differ by a slip: pirce and price 0.8, response and reason 0.71
 
 
 class TableError(Exception):
@@ -138,11 +139,22 @@ def without_unnamed(
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The one of `names` that is most similar to `name`, ignoring case; None if none is."""
+    """The one of `names` that is most similar to `name`, ignoring case; None if none is.
+
+    Examples
+    --------
+    >>> nearest("Pirce", ["area", "price"]), nearest("temp", ["temperature", "time"])
+    ('price', 'temperature')
+    >>> nearest("response", ["reason", "rate"]) is None
+    True
+    """
     import difflib
 
-    by_lower = {n.lower(): n for n in reversed(names[:5000])}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    asked, by_lower = name.lower(), {n.lower(): n for n in reversed(names[:5000])}
+    close = difflib.get_close_matches(asked, by_lower, n=1, cutoff=SIMILAR)
+    if not close:  # a name without its unit, or cut short
+        close = [n for n in by_lower if min(len(n), len(asked)) > 2 and (n in asked or asked in n)]
+        close = [] if len(close) > 1 else close
     return by_lower[close[0]] if close else None
 
 

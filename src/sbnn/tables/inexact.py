@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sbnn._core.text import plural
-from sbnn.tables.numerals import OTHER, THOUSANDS, Signs
+from sbnn.tables.numerals import OTHER, THOUSANDS, Signs, bare
 
 EXACT = 2**53  # up to here, every integer is a float64
 # An integer with zeros after its decimal sign, or with a sign between its thousands.
@@ -21,7 +21,9 @@ PLAIN = re.compile(r"([+-]?)0*(\d{1,400})([.,]0*)?")  # Python limits the digits
 GROUPED = re.compile(r"[+-]?\d{1,3}([ '’\u00a0\u202f.,])\d{3}(\1\d{3})+")
 
 
-def about_thousands(path: Path, text: Mapping[str, Any], signs: Signs) -> list[str]:
+def about_thousands(
+    path: Path, text: Mapping[str, Any], signs: Signs, fit: Signs | None = None
+) -> list[str]:
     """Sentences about the signs in the numbers of a table, where they may be mistaken.
 
     Tables separated by semicolons come from places where the comma is the decimal sign and 1.234
@@ -35,6 +37,8 @@ def about_thousands(path: Path, text: Mapping[str, Any], signs: Signs) -> list[s
     text : mapping of str to sequence of str
         The columns that were read as numbers.
     signs : Signs
+    fit : Signs, optional
+        Those of the table of the fit, for new rows.
 
     Returns
     -------
@@ -48,17 +52,21 @@ def about_thousands(path: Path, text: Mapping[str, Any], signs: Signs) -> list[s
     >>> len(about_thousands(Path("t.csv"), {"a": ["1.234", "12"]}, Signs(";")))
     1
     """
-    if signs.separator == ",":
-        return []
     words = {",": "comma", ".": "point"}
     decimal, mark = signs.decimal, OTHER[signs.decimal]
-    marked = signs.thousands and any(mark in cell for cells in text.values() for cell in cells)
+    shown = {sign for sign in words for cells in text.values() for c in cells if sign in c}
+    unlike = fit is not None and fit.known and fit.comma != signs.comma and bool(shown)
+    if signs.separator == "," and not (signs.comma or unlike):
+        return []
+    marked = signs.thousands and mark in shown
     out = []
-    if signs.comma or marked:
+    if unlike or marked or (signs.comma and (shown or not signs.known)):
         also = f"; {words[mark]}s mark thousands (1{mark}234 is above a thousand)" if marked else ""
         half = f"1{decimal}5 is one and a half"
-        out = [f"{path}: reading numbers with decimal {words[decimal]}s ({half}){also}."]
-    doubtful = {} if marked else _all_like_thousands(text, decimal)
+        like = f", unlike those of the fit, which have decimal {words[mark]}s" if unlike else ""
+        like = ", as in the fit" if signs.known else like
+        out = [f"{path}: reading numbers with decimal {words[decimal]}s ({half}){also}{like}."]
+    doubtful = {} if marked or signs.known else _all_like_thousands(text, decimal)
     if not doubtful:
         return out
     name, cell = next(iter(doubtful.items()))
@@ -76,7 +84,7 @@ def _all_like_thousands(text: Mapping[str, Any], sign: str) -> dict[str, str]:
     for name, cells in text.items():
         for cell in cells:
             if sign in cell:
-                if not THOUSANDS[sign].fullmatch(cell.strip()):
+                if not THOUSANDS[sign].fullmatch(bare(cell.strip())):
                     return {}
                 found.setdefault(name, cell.strip())
     return found

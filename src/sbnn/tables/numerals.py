@@ -1,4 +1,4 @@
-"""Numbers as people write them in tables: decimal commas, thousands separators, percent signs."""
+"""Numbers as people write them in tables: decimal commas, thousands, percent and currency signs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ WITH_COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 WITH_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 THOUSANDS = {",": WITH_COMMAS, ".": WITH_POINTS}
 OTHER = {",": ".", ".": ","}
+_CURRENCY = r"(US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+AMOUNT = re.compile(rf"(?P<sign>[+-]?){_CURRENCY}\s?(?P<a>[+-]?[\d.,].*)|(?P<b>.*\d)\s?{_CURRENCY}")
 
 
 class Signs(NamedTuple):
@@ -29,6 +31,7 @@ class Signs(NamedTuple):
     separator: str = ","  # between cells
     comma: bool = False  # 1,5 is one and a half
     thousands: bool = False  # the sign that is not decimal marks thousands, beyond doubt
+    known: bool = False  # shown by numbers: of this table, or of the fit whose inputs it has
 
     @property
     def decimal(self) -> str:
@@ -65,10 +68,10 @@ def convert_plain(cells: Cells, signs: Signs) -> np.ndarray | None:
 def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     """The number in each cell, NaN where there is none, and whether it has a percent sign.
 
-    12 % becomes 12. A thousands separator is accepted if all cells of the column that have it
-    leave no doubt: 1,234 alone may also be a decimal comma, unless commas separate the cells or
-    the rest of the table shows that they mark thousands. A cell with another decimal
-    sign than the table's is not a number.
+    12 % becomes 12, and $12 too, unless the column has several currencies. A thousands separator is
+    accepted if all cells of the column that have it leave no doubt: 1,234 alone may also be a
+    decimal comma, unless commas separate the cells or the rest of the table shows that they mark
+    thousands. A cell with another decimal sign than the table's is not a number.
 
     Parameters
     ----------
@@ -91,6 +94,7 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     texts = [cell.strip() for cell in cells]
     percent = np.array([text.endswith("%") for text in texts], dtype=bool)
     texts = [text[:-1].rstrip() if sign else text for text, sign in zip(texts, percent)]
+    texts = _amounts(texts)
     mark = OTHER[signs.decimal] if _has_thousands(texts, signs) else ""
     values = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
@@ -109,6 +113,30 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
         if not abs(values[k]) <= LARGEST or "_" in text:
             values[k] = np.nan
     return values, percent & ~np.isnan(values)
+
+
+def bare(text: str) -> str:
+    """A cell without its sign of currency.
+
+    Examples
+    --------
+    >>> bare("-$1,234"), bare("12,50 €"), bare("12 m")
+    ('-1,234', '12,50', '12 m')
+    """
+    found = _amount(text)
+    return text if found is None else found["b"] or found["sign"] + found["a"]
+
+
+def _amount(text: str) -> re.Match[str] | None:
+    if not text or (text[0].isdigit() and text[-1].isdigit()):
+        return None
+    return AMOUNT.fullmatch(text)
+
+
+def _amounts(texts: list[str]) -> list[str]:
+    """Cells without their sign of currency, unless the column has several currencies."""
+    names = {match[2] or match[5] for match in map(_amount, texts) if match is not None}
+    return list(map(bare, texts)) if len(names) == 1 else texts
 
 
 def _has_thousands(texts: Sequence[str], signs: Signs) -> bool:
@@ -139,7 +167,7 @@ class Evidence(NamedTuple):
         return self.strong > 0 or self.consistent
 
 
-def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
+def find_signs(columns: Iterable[Cells], separator: str, fit: Signs | None = None) -> Signs:
     """How numbers are written, found from all numbers of a table.
 
     1,5 shows a decimal comma, 1.5 a decimal point, 1.234,5 and 1,234.5 also thousands; 1,234 and
@@ -154,6 +182,9 @@ def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
     columns : iterable of sequence of str
     separator : str
         Between the cells of the table.
+    fit : Signs, optional
+        Those of the table that a model was fitted to. They are taken unless a number, or commas
+        between the cells, contradict them: few rows may have no other numbers than 1.234.
 
     Returns
     -------
@@ -162,11 +193,29 @@ def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
     Examples
     --------
     >>> find_signs([["1,234", "12"], ["0.5", "2.5"]], ";")
-    Signs(separator=';', comma=False, thousands=True)
+    Signs(separator=';', comma=False, thousands=True, known=False)
     >>> find_signs([["1.234.567", "12"], ["2,5", "3"]], ";")
-    Signs(separator=';', comma=True, thousands=True)
+    Signs(separator=';', comma=True, thousands=True, known=False)
     """
     columns = list(columns)
+    own = _own_signs(columns, separator)
+    if fit is None or not fit.known:
+        return own
+    numbers = [found for found in map(_with_signs, columns) if found]
+    commas, points = _evidence(numbers, ","), _evidence(numbers, ".")
+    agree, differ = (commas, points) if fit.comma else (points, commas)
+    if agree.certain:
+        other = own.comma != fit.comma
+    else:
+        other = differ.certain > 0 or (fit.comma and separator == ",")
+    if other:
+        return own
+    thousands = fit.thousands or (own.thousands and own.comma == fit.comma)
+    return Signs(separator, fit.comma, thousands, known=True)
+
+
+def _own_signs(columns: Sequence[Cells], separator: str) -> Signs:
+    """The signs of a table without regard to others."""
     if separator == "," or not any(
         "," in cell or cell.count(".") > 1 for column in columns for cell in column
     ):
@@ -185,7 +234,8 @@ def find_signs(columns: Iterable[Cells], separator: str) -> Signs:
 
 def _with_signs(column: Cells) -> list[str]:
     """The cells of a column that have commas or points; none if most of them are words."""
-    cells = [cell.strip().rstrip("%").rstrip() for cell in column if "," in cell or "." in cell]
+    some = (cell.strip().rstrip("%").rstrip() for cell in column if "," in cell or "." in cell)
+    cells = list(map(bare, some))
     if sum(map(is_written_number, cells)) < len(cells) / 2:
         return []
     return [re.sub(SPACES, "", cell) if SPACED.fullmatch(cell) else cell for cell in cells]

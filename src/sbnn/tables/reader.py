@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from sbnn.tables.cells import Roles, Typed, check_spread, read_columns, text_rea
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.dates import times_of
 from sbnn.tables.encoding import decode
+from sbnn.tables.extra_lines import is_unit_row
 from sbnn.tables.header import TableError, nearest, select, split, without_unnamed
 from sbnn.tables.inexact import about_large_integers, about_thousands, about_vanishing_numbers
-from sbnn.tables.numerals import find_signs
+from sbnn.tables.numerals import PLAIN, Signs, find_signs
 from sbnn.tables.text import Header, read_header, read_rows
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Table(NamedTuple):
     separator: str
     decimal_comma: bool
     notes: tuple[str, ...]  # what was guessed, one line each
+    signs: Signs = PLAIN  # in the numbers that were read
 
 
 def read(
@@ -51,6 +53,7 @@ def read(
     categorical: Sequence[str] = (),
     missing: str = "impute",
     types: Mapping[str, ColumnType] | None = None,
+    signs: Signs | None = None,
 ) -> Table:
     """Read features by their types and targets as numbers; other columns may hold anything.
 
@@ -82,6 +85,8 @@ def read(
     types : mapping of str to ColumnType, optional
         Types of the features in a fit. Otherwise they are found from the cells; empty columns and
         identifiers are then left out.
+    signs : Signs, optional
+        In the numbers of a fit, for numbers that can be read in two ways.
 
     Returns
     -------
@@ -119,7 +124,7 @@ def read(
     excluded = [*exclude, *(name for name in hidden if name not in {*targets, *others})]
     inputs = select(path, header, targets, features, excluded, others)
     codes = _categorical(path, categorical, inputs)
-    roles = Roles(inputs, targets, others, codes, features is not None, missing, types)
+    roles = Roles(inputs, targets, others, codes, features is not None, missing, types, signs)
     if is_parquet:
         table = parquet.read(path, found, roles, whole)
     else:
@@ -178,17 +183,28 @@ def near(path: Path, folders: bool = False) -> str:
     """A question that suggests the most similar name in the same folder; "" if there is none."""
     try:
         here = itertools.islice(path.parent.iterdir(), 5000)
-        names = [p.name for p in here if p.exists() and p.is_dir() == folders]
+        names = {
+            p.stem if p.suffix == path.suffix else p.name: p.name
+            for p in here
+            if p.exists() and p.is_dir() == folders
+        }
     except OSError:
         return ""
-    found = nearest(path.name, names)
-    return "" if found is None else f"; did you mean {str(path.with_name(found))!r}?"
+    found = nearest(path.stem, list(names)) or nearest(path.name, list(names))
+    return "" if found is None else f"; did you mean {str(path.with_name(names[found]))!r}?"
 
 
 def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
-    lines, cells, n_empty = read_rows(path, header)
+    lines, cells, n_empty, n_comments = read_rows(path, header)
     empty = f"{path}: {plural(n_empty, 'empty row')} at the end left out."
     notes = [empty] if n_empty else []
+    if n_comments := n_comments + header.n_comments:
+        notes.append(f"{path}: {plural(n_comments, 'line')} of comments (#) left out.")
+    if len(cells) > 1 and is_unit_row(cells):
+        units = ", ".join(cell.strip() for cell in cells.iloc[0] if cell.strip())
+        shown = units if len(units) <= 40 else units[:39] + "…"
+        notes.append(f"{path}, line {lines[0]}: left out, because it holds units ({shown}).")
+        lines, cells = lines[1:], cells.iloc[1:].reset_index(drop=True)
     if not roles.chosen:
         inputs, note = without_unnamed(path, header.names, roles.inputs, cells[0].tolist())
         roles, notes = roles._replace(inputs=inputs), notes + ([note] if note else [])
@@ -196,24 +212,39 @@ def _read_text(path: Path, header: Header, roles: Roles, whole: bool) -> Table:
     names = [*roles.inputs, *roles.targets, *roles.others]
     text = {name: cells[place[name]].to_numpy() for name in names}
     separator = header.separator
-    signs = find_signs((text[name] for name in names if name not in roles.categorical), separator)
+    numbers = (text[name] for name in names if _may_be_number(name, roles))
+    signs = find_signs(numbers, separator, roles.signs)
     comma, read = signs.comma, text_reader(text, signs)
     typed = read_columns(path, read, lambda name, k: text[name][k], roles, lines, signs)
     numeric = {n: text[n] for n, c in typed.columns.items() if c.type.kind == "number"}
-    notes += about_thousands(path, numeric, signs)
+    notes += about_thousands(path, numeric, signs, roles.signs)
     notes += typed.notes
     values = {name: typed.columns[name].values for name in numeric}
     notes += about_large_integers(path, numeric, values, lines)
     notes += about_vanishing_numbers(path, numeric, values, lines)
     frame = frame_of(typed, lines)
     types = {name: typed.columns[name].type for name in roles.inputs if name in typed.columns}
+    signs = signs._replace(known=_show_signs(text, typed))
     if not whole:
-        return Table(frame, types, None, separator, comma, tuple(notes))
+        return Table(frame, types, None, separator, comma, tuple(notes), signs)
     points = any("." in cell for column in numeric.values() for cell in column)
     if not comma and not points:  # the features are whole numbers; other columns may show it
         comma = any(find_signs([cells[k]], separator).comma for k in cells)
     everything = cells.set_axis(header.cells, axis=1).set_axis(lines, axis=0)
-    return Table(frame, types, everything[typed.keep], separator, comma, tuple(notes))
+    return Table(frame, types, everything[typed.keep], separator, comma, tuple(notes), signs)
+
+
+def _may_be_number(name: str, roles: Roles) -> bool:
+    known = None if roles.types is None else roles.types.get(name)
+    if known is not None:
+        return known.kind in ("number", "percent")
+    return name not in roles.categorical
+
+
+def _show_signs(text: Mapping[str, Any], typed: Typed) -> bool:
+    """Whether a number of the table has a comma or a point."""
+    numeric = [n for n, c in typed.columns.items() if c.type.kind in ("number", "percent")]
+    return any("," in cell or "." in cell for name in numeric for cell in text[name])
 
 
 def frame_of(typed: Typed, lines: Sequence[int]) -> pd.DataFrame:

@@ -21,12 +21,14 @@ import numpy as np
 
 from sbnn._core.text import plural
 from sbnn.tables.cells import MORE, more
+from sbnn.tables.extra_lines import count_comments, is_comment
 from sbnn.tables.header import TableError, check_header
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TABS = (".tsv", ".tab")
+MAX_COMMENTS = 200  # lines above the header
 
 
 class Header(NamedTuple):
@@ -37,6 +39,7 @@ class Header(NamedTuple):
     names: list[str]  # without surrounding spaces
     line: int  # where it ends
     body: str  # the text after it
+    n_comments: int = 0  # lines above it
 
 
 class Rows(NamedTuple):
@@ -45,6 +48,7 @@ class Rows(NamedTuple):
     lines: list[int]  # where each row ends; the first line of a file is 1
     cells: pd.DataFrame  # strings
     n_empty: int = 0  # empty rows at the end: separators and no text, as spreadsheets write them
+    n_comments: int = 0  # lines below the header that begin with #
 
 
 def is_tsv(path: Path) -> bool:
@@ -54,15 +58,20 @@ def is_tsv(path: Path) -> bool:
 
 def read_header(path: Path, text: str) -> Header:
     """Find the separator and the header of a table; raise TableError if there is none."""
-    first_lines = list(itertools.islice(io.StringIO(text, newline=""), 20))
-    separator = "\t" if is_tsv(path) else _separator(first_lines)
+    lines = itertools.islice(io.StringIO(text, newline=""), MAX_COMMENTS)
+    first_lines = list(lines)
+    table = [line for line in first_lines if not is_comment(line)] or first_lines
+    separator = "\t" if is_tsv(path) else _separator(table[:20])
+    n_comments = count_comments(first_lines, separator)
     stream = io.StringIO(text, newline="")
+    for _ in range(n_comments):
+        stream.readline()
     rows = csv.reader(stream, delimiter=separator)
-    with _csv_errors(path, rows):
+    with _csv_errors(path, rows, n_comments):
         cells = next((row for row in rows if any(cell.strip() for cell in row)), [])
-    names = [name.strip() for name in cells]
-    check_header(path, names, line=rows.line_num)
-    return Header(separator, cells, names, rows.line_num, stream.read())
+    names, line = [name.strip() for name in cells], n_comments + rows.line_num
+    check_header(path, names, line=line)
+    return Header(separator, cells, names, line, stream.read(), n_comments)
 
 
 def read_rows(path: Path, header: Header) -> Rows:
@@ -113,6 +122,7 @@ def parse_by_line(path: Path, header: Header) -> Rows:
     lines: list[int] = []
     cells: list[list[str]] = []
     wrong: list[tuple[int, int]] = []  # line, number of cells
+    n_comments = 0
     width = len(header.cells)
     with _csv_errors(path, reader, header.line):
         for row in reader:
@@ -121,7 +131,9 @@ def parse_by_line(path: Path, header: Header) -> Rows:
                 if len(row) < 2:
                     continue  # a blank line
                 row = [""] * width
-            if len(row) != width:
+            if len(row) != width and is_comment(row[0]):
+                n_comments += 1
+            elif len(row) != width:
                 wrong.append((line, len(row)))
             else:
                 cells.append(row)
@@ -132,7 +144,7 @@ def parse_by_line(path: Path, header: Header) -> Rows:
     while n and not any(map(str.strip, cells[n - 1])):
         n -= 1
     table = pd.DataFrame(cells[:n], columns=range(width), dtype=object)
-    return Rows(lines[:n], table, len(cells) - n)
+    return Rows(lines[:n], table, len(cells) - n, n_comments)
 
 
 def _raise_for_lengths(

@@ -78,10 +78,10 @@ def compare(
         check_noise_of_methods(options["noise"], requested or ())
         errors = check_noise_columns(noise_column, len(targets), options["noise"], noise_std)
         others = [*errors, *([] if weight_column is None else [weight_column])]
-        frame, types = opt.read_table(
+        table = opt.read_table(
             data, targets, features, exclude, encoding, others, categorical, missing
         )
-        inputs = list(types)
+        frame, inputs = table.frame, list(table.types)
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
         frame = use_weights(data, frame, weight_column, requested or ())

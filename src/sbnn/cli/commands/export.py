@@ -35,7 +35,7 @@ def export(
     with error_handling(debug):
         from sbnn.exports.writing import check_suffix
         from sbnn.reports import fit_folder
-        from sbnn.reports.columns import types_of
+        from sbnn.reports.columns import signs_of, types_of
 
         try:
             check_suffix(out)
@@ -50,7 +50,7 @@ def export(
         record = fit_folder.read_record(model)  # its errors name a folder that is none
         fitted = fit_folder.read_model(model)
         try:
-            fitted._export(out, force, types_of(record.columns))
+            fitted._export(out, force, types_of(record.columns), signs_of(record))
         except ValueError as error:
             raise UsageError(str(error)) from None
         if as_json:

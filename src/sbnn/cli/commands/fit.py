@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sbnn.reports.fit import Fit, Record
     from sbnn.tables.column_types import ColumnType
+    from sbnn.tables.reader import Table
 
 
 QUICK_STARTS = 4
@@ -90,20 +91,20 @@ def fit(
         limit = opt.check_time_limit(time_limit, options["method"])
         errors = check_noise_columns(noise_column, len(targets), options["noise"], noise_std)
         others = [*errors, *([] if weight_column is None else [weight_column])]
-        frame, types = opt.read_table(
+        table = opt.read_table(
             data, targets, features, exclude, encoding, others, categorical, missing
         )
-        inputs = list(types)
+        frame, inputs = table.frame, list(table.types)
         opt.check_noise_std(options["noise_std"], frame, targets)
         check_errors(data, frame, targets, errors)
         frame = use_weights(data, frame, weight_column, [options["method"]], errors)
+        table = table._replace(frame=frame)
         load_libraries()
         _warn_if_slow(options, frame[inputs], len(targets))
         with show_progress(quiet=as_json) as progress:
             fitted = _fit(
-                frame, types, targets, options, data, progress, errors, weight_column, verify,
-                limit, quick,
-            )  # fmt: skip
+                table, targets, options, data, progress, errors, weight_column, verify, limit, quick
+            )
             _write(fitted, folder, output_paths.FIT_FILES if force else frozenset())
         if as_json:
             print_json({"out": str(folder), **fitted.record.as_json()})
@@ -126,8 +127,7 @@ def _warn_if_slow(options: dict[str, Any], inputs: pd.DataFrame, n_targets: int)
 
 
 def _fit(
-    frame: pd.DataFrame,
-    types: dict[str, ColumnType],
+    table: Table,
     targets: list[str],
     options: dict[str, Any],
     data: Path,
@@ -142,18 +142,18 @@ def _fit(
     from sbnn._core.memory import naming_lack_of_memory
     from sbnn.reports import fit as fits
 
-    inputs = list(types)
+    inputs, rows = list(table.types), plural(len(table.frame), "row")
     progress.step(
-        f"fitting {plural(len(frame), 'row')}, {plural(len(inputs), 'input')}{_kinds(types)}, "
+        f"fitting {rows}, {plural(len(inputs), 'input')}{_kinds(table.types)}, "
         f"{plural(len(targets), 'target')}"
     )
     if options["method"] == "nsbl":
         progress.step("nsbl samples, prunes, refines and verifies, which takes minutes")
     with naming_lack_of_memory("fitting the model"):
         fitted = fits.fit(
-            frame, inputs, targets, options, data, command_line(),
-            progress.step, progress.on_fold, progress, errors, weight_column, types, verify,
-            time_limit, progress.fitting, quick,
+            table.frame, inputs, targets, options, data, command_line(),
+            progress.step, progress.on_fold, progress, errors, weight_column, table.types,
+            table.signs, verify, time_limit, progress.fitting, quick,
         )  # fmt: skip
     progress.step("writing the report")
     return fitted

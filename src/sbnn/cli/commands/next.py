@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sbnn._core.text import listed, plural
+from sbnn._core.text import listed, number, plural
 from sbnn.cli import options as opt
 from sbnn.cli.doubtful_rows import Flags, constant_columns, flags_of, unused_columns, warn_about
 from sbnn.cli.streams import write_output
 from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json, printable
+from sbnn.cli.written_cells import plain_number, read_limits, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +68,7 @@ def next_measurement(
     Run this when another measurement is expensive: it says which inputs to set, what to expect
     there, and how much the measurements would help. Suggestions of one run belong together; each
     takes into account what the ones above it will show. Measure them, add the rows to the table,
-    fit again, and ask again.
+    fit again, and ask again. Numbers and dates are written as in the table of the fit.
 
     The column gain is the share of the average variance of predictions that a row removes, in
     addition to the rows above it; with --goal minimum or maximum, the expected improvement on the
@@ -126,16 +127,20 @@ def _ranges(given: list[str], record: Record) -> dict[str, Any]:
         half = len(parts) // 2
         if len(parts) % 2 or not half:
             raise UsageError(f"--range takes COLUMN=LOW:HIGH; got {printable(text)!r}.")
-        out[name] = (":".join(parts[:half]), ":".join(parts[half:]))
+        ends = [":".join(parts[:half]), ":".join(parts[half:])]
+        out[name] = read_limits(name, ends, record)
     return out
 
 
 def _rows(candidates: Path, record: Record) -> pd.DataFrame:
     """Candidates from a file; their index is the line of the file."""
-    from sbnn.reports.columns import types_of
+    from sbnn.reports.columns import signs_of, types_of
     from sbnn.tables import reader as tables
 
-    table = tables.read(candidates, (), record.features, min_rows=1, types=types_of(record.columns))
+    table = tables.read(
+        candidates, (), record.features, min_rows=1, types=types_of(record.columns),
+        signs=signs_of(record),
+    )  # fmt: skip
     for line in table.notes:
         note(line)
     return table.frame[record.features]
@@ -188,11 +193,15 @@ def _answer(
     unused: Collection[str],
 ) -> None:
     from sbnn._core.files.atomic import write_text
+    from sbnn.reports.columns import signs_of
+    from sbnn.tables.text import is_tsv
 
     sentence = _sentence(found, record, goal)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, found.to_csv(index=False, float_format="%.6g"), force)
+        separator = "\t" if is_tsv(out) else signs_of(record).separator
+        rows = written(found, record, digits=6)
+        write_text(out, rows.to_csv(index=False, sep=separator), force)
     if as_json:
         shown = found.astype({c: str for c in found if found[c].dtype.kind not in "ifb"})
         print_json(
@@ -206,19 +215,26 @@ def _answer(
         )
         return
     if out is None:
-        shown = found.assign(gain=_gains(found["gain"], goal)).drop(columns=list(unused))
-        write_output(shown.to_string(index=False, float_format="{:.4g}".format, na_rep="") + "\n\n")
+        shown = written(found.drop(columns=list(unused)), record, digits=4)
+        shown["gain"] = _gains(found["gain"], goal, signs_of(record).decimal)
+        write_output(shown.to_string(index=False) + "\n\n")
     else:
         echo(f"{plural(len(found), 'row')} suggested: {out}")
     echo(sentence)
+    used = [name for name in record.features if name in found and name not in unused]
+    if found[used].astype(str).duplicated().any() and "line" not in found:
+        echo("Rows with the same inputs are repeated measurements, which average the noise.")
     if unused:
         names = listed([repr(name) for name in unused])
         them = "it" if len(unused) == 1 else "them"
         echo(f"Any value will do for {names}: the model does not use {them}.")
 
 
-def _gains(gains: pd.Series, goal: str) -> list[str]:
-    return [f"{100 * gain:.1f} %" if goal == "accuracy" else f"{gain:.3g}" for gain in gains]
+def _gains(gains: pd.Series, goal: str, decimal: str) -> list[str]:
+    shown = [
+        f"{100 * gain:.1f} %" if goal == "accuracy" else plain_number(gain, 3) for gain in gains
+    ]
+    return [text.replace(".", decimal) for text in shown]
 
 
 def _sentence(found: pd.DataFrame, record: Record, goal: str) -> str:
@@ -239,6 +255,6 @@ def _sentence(found: pd.DataFrame, record: Record, goal: str) -> str:
         )
     return (
         f"The best of {'this' if len(found) == 1 else 'these'} {rows} is expected to improve on "
-        f"the {best} value of {record.targets[0]!r} at the rows of the fit by {total:.3g}, noise "
-        "left out."
+        f"the {best} value of {record.targets[0]!r} at the rows of the fit by "
+        f"{number(total)}, noise left out."
     )

@@ -44,21 +44,22 @@ def predict(
 
     Run this when you have rows whose target is not known yet, or to check a fit on rows you kept.
 
-    All columns of DATA.csv are kept unchanged, with its separator and decimal sign; the encoding
-    is UTF-8. For a target y, the new columns are y_mean, y_std, y_lower and y_upper; the interval
+    All columns of DATA.csv are kept unchanged, with its separator and decimal sign; the encoding is
+    UTF-8. For a target y, the new columns are y_mean, y_std, y_lower and y_upper; the interval
     contains a new observation, noise included, with probability 95 %. y_noise_std and
     y_function_std are the two parts of y_std, the noise and the uncertainty of the function: the
     square of y_std is the sum of their squares. The last columns name inputs: extrapolates those
-    outside the range seen in the fit, missing those without a value, unseen those with a category
-    that the fit did not have. If the model uses such an input, the interval is wider: the
-    prediction averages over what the value may be. unseen also names inputs that had one value in
-    all rows of the fit and have another one here; their effect cannot be known. Predictions are
-    rounded to a thousandth of their standard deviation; --json has all digits. If the fit used
-    --noise-column and DATA.csv has that column, the standard errors in it are used.
+    that the model uses and that are outside the range seen in the fit, missing those without a
+    value, unseen those with a category that the fit did not have. If the model uses such an input,
+    the interval is wider: the prediction averages over what the value may be. unseen also names
+    inputs that had one value in all rows of the fit and have another one here; their effect cannot
+    be known. Predictions are rounded to a thousandth of their standard deviation; --json has all
+    digits. If the fit used --noise-column and DATA.csv has that column, the standard errors in it
+    are used.
     """
     with error_handling(debug):
         from sbnn.reports import fit_folder
-        from sbnn.reports.columns import types_of
+        from sbnn.reports.columns import signs_of, types_of
         from sbnn.reports.output_paths import check_file
         from sbnn.tables import reader as tables
 
@@ -68,7 +69,7 @@ def predict(
         table = tables.read(
             data, (), record.features, min_rows=1, whole=True, encoding=encoding,
             others=record.noise_columns, if_present=True, types=types_of(record.columns),
-            missing=record.options.get("missing", "impute"),
+            missing=record.options.get("missing", "impute"), signs=signs_of(record),
         )  # fmt: skip
         for line in table.notes:
             note(line)

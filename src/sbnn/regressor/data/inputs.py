@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from sbnn._core.arrays import unmasked
 from sbnn._core.text import plural
+from sbnn.regressor.data.targets import check_target
 from sbnn.tables.cells import fault, is_identifier
 from sbnn.tables.column_types import Column, ColumnType, read_series
 from sbnn.tables.encoder import ColumnEncoder, Encoded
@@ -57,6 +58,7 @@ def read_training(
     check(categorical_features, missing)
     finite: Any = "allow-nan" if missing == "impute" else True
     X, y = _dense(X), unmasked(y)
+    check_target(y)
     declared = _declared(X, categorical_features)
     if not isinstance(X, pd.DataFrame) and not any(declared):
         X, y = validate_data(

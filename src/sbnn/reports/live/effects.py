@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn.reports.account import order_of_inputs
-from sbnn.reports.columns import column_of, levels_shown, numbers_of
+from sbnn.reports.columns import column_of, levels_shown, numbers_of, words_of
 from sbnn.reports.fit import Fit
 from sbnn.reports.live.rows import shorter
 
@@ -80,7 +80,7 @@ def grid(fitted: Fit, name: str, n: int) -> tuple[list[float], list[Any]]:
         return [float(k) for k, _ in shown], [category for _, category in shown]
     found = numbers_of(fitted.x[name])
     low, high = np.nanquantile(found, [0.01, 0.99]) if column.kind != "empty" else (0.0, 0.0)
-    if column.kind == "boolean":
+    if words_of(fitted, name) is not None:
         return [0.0, 1.0], [0.0, 1.0]
     if column.kind == "date":
         places = _dates(low, high, 2 * n, column.parts)  # several seasons may lie between the ends

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.web_pages import visible
-from sbnn.reports.columns import column_of, numbers_of
+from sbnn.reports.columns import column_of, numbers_of, words_of
 from sbnn.reports.fit import Fit
 from sbnn.tables.date_parts import PERIODS
 from sbnn.tables.encoder import OTHER, InputColumn
@@ -31,12 +31,14 @@ def input_data(fitted: Fit) -> list[dict[str, Any]]:
 
 
 def _input(fitted: Fit, name: str) -> dict[str, Any]:
-    column, read_as = column_of(fitted, name), fitted.record.columns.get(name, {}).get("kind")
+    column, words = column_of(fitted, name), words_of(fitted, name)
     out: dict[str, Any] = {
         "name": visible(name),
-        "kind": "boolean" if read_as == "boolean" else column.kind,
+        "kind": column.kind if words is None else "boolean",
         "indicator": column.indicator,
     }
+    if words is not None:
+        out["words"] = list(words)
     if column.kind == "category":
         return out | _levels(column)
     if column.kind == "empty":

@@ -9,6 +9,7 @@ import numpy as np
 from sbnn._core.text import number, rounded
 from sbnn._core.web_pages import visible
 from sbnn.reports.account import order_of_inputs
+from sbnn.reports.columns import words_of
 from sbnn.reports.fit import Fit
 from sbnn.reports.live.inputs import settings
 
@@ -71,6 +72,7 @@ def worst_rows(fitted: Fit, n: int = N_WORST) -> dict[str, Any]:
     stds = (held.y - held.mean) / np.maximum(held.std, 1e-300)
     order = np.argsort(-np.abs(stds), axis=None, kind="stable")[:n]
     top = order_of_inputs(fitted.model)[:N_VALUES]
+    words = {j: words_of(fitted, fitted.features[j]) for j in top}
     rows = []
     for row, k in zip(*np.unravel_index(order, stds.shape)):
         cells = fitted.x.iloc[held.rows[row]]
@@ -85,17 +87,17 @@ def worst_rows(fitted: Fit, n: int = N_WORST) -> dict[str, Any]:
                 "interval": f"{shown(held.lower)} to {shown(held.upper)}",
                 "stds": f"{stds[row, k]:+.1f}".replace("-", "−"),
                 "outside": not held.inside[row, k],
-                "cells": [_cell(cells.iloc[j]) for j in top],
+                "cells": [_cell(cells.iloc[j], words[j]) for j in top],
             }
         )
     return {"inputs": [fitted.features[j] for j in top], "rows": rows}
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, words: tuple[str, str] | None) -> str:
     if value is None or value != value:  # NaN and NaT
         return "missing"
+    if words is not None:
+        return words[int(value)]
     if hasattr(value, "strftime"):
         return f"{value:%Y-%m-%d}"
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
     return number(float(value)) if isinstance(value, int | float | np.number) else visible(value)

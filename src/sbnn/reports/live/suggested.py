@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.text import number
+from sbnn.reports.columns import words_of
 from sbnn.reports.fit import Fit
 
 N_SUGGESTED = 5
@@ -24,8 +25,8 @@ def next_measurements(fitted: Fit) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        titles, rows, the share of the average variance they remove together, and whether some
-        inputs are not shown. None if there is nothing to suggest.
+        titles, rows, the share of the average variance they remove together, whether all inputs
+        are shown, and whether rows are repeated. None if there is nothing to suggest.
     """
     model, features = fitted.model, list(fitted.features)
     try:
@@ -39,7 +40,7 @@ def next_measurements(fitted: Fit) -> dict[str, Any] | None:
     means = [column for column in found if str(column).startswith("predicted_mean")]
     rows = [
         [
-            *(_cell(found.iloc[i, k]) for k in shown),
+            *(_cell(found.iloc[i, k], words_of(fitted, features[k])) for k in shown),
             *(number(found[mean].iloc[i]) for mean in means),
             f"{100 * found['gain'].iloc[i]:.1f} %",
         ]
@@ -47,11 +48,20 @@ def next_measurements(fitted: Fit) -> dict[str, Any] | None:
     ]
     titles = [*(features[k] for k in shown), *fitted.targets, "variance removed"]
     total = f"{100 * float(found['gain'].sum()):.0f} %"
-    return {"titles": titles, "rows": rows, "total": total, "all": len(shown) == len(features)}
+    inputs = [tuple(row[: len(shown)]) for row in rows]
+    return {
+        "titles": titles,
+        "rows": rows,
+        "total": total,
+        "all": len(shown) == len(features),
+        "repeated": len(set(inputs)) < len(inputs),
+    }
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, words: tuple[str, str] | None) -> str:
     """The value of an input."""
+    if words is not None:
+        return words[int(value)]
     if isinstance(value, pd.Timestamp):
         return str(value.date())
     if isinstance(value, float | int | np.number) and not isinstance(value, bool):

@@ -2,6 +2,8 @@
 // Charts as SVG that take the colours of the page and the width of their box.
 const charts = (function () {
   const tip = document.getElementById("tip");
+  // Commas between thousands from 10,000, so that years have none.
+  const grouped = (text) => (/^-?\d{5}/.test(text) ? text.replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ",")) : text);
   const minus = (text) => text.replace("-", "\u2212");
 
   // ---------------------------------------------------------------------- text
@@ -19,18 +21,19 @@ const charts = (function () {
     if (value === null || !isFinite(value)) return "\u2013";
     if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7)) return minus(value.toExponential(digits - 1));
     const decimals = value === 0 ? 0 : Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(value))));
-    return minus(String(Number(value.toFixed(Math.min(decimals, 12)))));
+    return minus(grouped(String(Number(value.toFixed(Math.min(decimals, 12))))));
   }
   // A number with two digits of its uncertainty.
   function rounded(value, std) {
     if (!(std > 0) || std < 1e-8 || Math.abs(value) >= 1e7) return number(value, 5);
-    return minus(value.toFixed(Math.max(0, Math.min(12, 1 - Math.floor(Math.log10(std))))));
+    return minus(grouped(value.toFixed(Math.max(0, Math.min(12, 1 - Math.floor(Math.log10(std)))))));
   }
   const dateText = (days) => new Date(Math.round(days * 864e5)).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
+  // Names of the values of an input that has names rather than numbers: 0, 1, and so on.
+  const namesOf = (input) => input.words || (input.levels ? input.levels.map((level) => level.name) : null);
   function text(input, value) {
     if (value === null) return "missing";
-    if (input.kind === "category") return input.levels[value].name;
-    if (input.kind === "boolean") return value === 1 ? "yes" : value === 0 ? "no" : number(value);
+    if (namesOf(input)) return namesOf(input)[value] ?? number(value);
     return input.kind === "date" ? dateText(value) : number(value, 6);
   }
 
@@ -42,7 +45,7 @@ const charts = (function () {
     if (out.length < 2 && n < 9) return ticks(min, max, n + 1);
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     const large = Math.max(Math.abs(min), Math.abs(max)) >= 1e6 || decimals > 5;
-    return out.map((v) => [v, minus(large ? number(v, 3) : v.toFixed(decimals))]);
+    return out.map((v) => [v, minus(large ? number(v, 3) : grouped(v.toFixed(decimals)))]);
   }
   function dateTicks(min, max, n) {
     const days = ticks(min, max, n).map(([v]) => v), years = (max - min) > 365 * (n - 1);
@@ -72,7 +75,8 @@ const charts = (function () {
   // The axis of an input: its ends, and ticks for about n places.
   function axisOf(input, label) {
     const out = { label: label || input.name, kind: input.kind, input };
-    if (input.kind === "category") return Object.assign(out, { min: -0.6, max: input.levels.length - 0.4, names: input.levels.map((l) => l.name) });
+    const names = namesOf(input);
+    if (names) return Object.assign(out, { min: -0.6, max: names.length - 0.4, names });
     const pad = 0.02 * (input.high - input.low) || 0.5;
     return Object.assign(out, { min: input.low - pad, max: input.high + pad });
   }
@@ -161,5 +165,5 @@ const charts = (function () {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  return { showTip, hideTip, number, rounded, text, axisOf, range, frame, line, band, bar, dot, rug, hover, element, responsive, csv, download, dateText, shorten };
+  return { showTip, hideTip, number, rounded, text, namesOf, axisOf, range, frame, line, band, bar, dot, rug, hover, element, responsive, csv, download, dateText, shorten };
 })();

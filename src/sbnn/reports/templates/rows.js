@@ -110,11 +110,12 @@
     data.effects.forEach((effect, k) => {
       const input = data.inputs[effect.input], e = found[k], xs = effect.places;
       const x = charts.axisOf(input);
-      if (input.kind === "category") Object.assign(x, { min: -0.6, max: xs.length - 0.4, names: xs.map((v) => input.levels[v].name) });
+      const names = charts.namesOf(input);
+      if (names) Object.assign(x, { min: -0.6, max: xs.length - 0.4, names: xs.map((v) => names[v]) });
       else Object.assign(x, charts.range(xs, 0.02));
-      const at = input.kind === "category" ? xs.map((_, j) => j) : xs;
+      const at = names ? xs.map((_, j) => j) : xs;
       const f = charts.frame(panels[k], { x, y: Object.assign({ label: data.targets[t] + (alone[k] && !own.checked ? " (own scale)" : "") }, alone[k] ? extent[k] : common), height: 185 });
-      if (input.kind === "category") {
+      if (names) {
         if (single.checked) e.rows.forEach((row) => at.forEach((v, j) => charts.dot(f, v, row[j], "single", 1.6)));
         at.forEach((v, j) => { charts.bar(f, v, e.low[j], e.high[j], "narrow"); charts.dot(f, v, e.mean[j], "dot", 4.5); });
       } else {

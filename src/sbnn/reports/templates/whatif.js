@@ -24,10 +24,10 @@ const whatif = (function () {
     name.htmlFor = "input-" + k;
     row.append(name);
     const changed = (v) => { if (isFinite(v)) { values[k] = v; setters[k](v); update(); } };
-    if (input.kind === "category" || input.kind === "boolean") {
+    if (charts.namesOf(input)) {
       const select = document.createElement("select");
       select.id = name.htmlFor;
-      options(select, input.levels ? input.levels.map((level) => level.name) : ["no", "yes"]);
+      options(select, charts.namesOf(input));
       select.addEventListener("change", () => changed(Number(select.value)));
       row.append(select);
       setters[k] = (v) => { select.value = v; };
@@ -81,7 +81,7 @@ const whatif = (function () {
     const step = Math.max(7, 7 * Math.round((input.high - input.low) / (n - 1) / 7));
     return Array.from({ length: 1 + Math.floor((input.high - input.low) / step) }, (_, k) => input.low + k * step);
   }
-  const grid = (input, n) => (input.periods && input.periods.includes(7) && input.high - input.low > 3.5 * (n - 1) ? datesOf(input, n) : input.kind === "category" ? input.levels.map((_, k) => k) : input.high > input.low ? Array.from({ length: n }, (_, k) => input.low + k * (input.high - input.low) / (n - 1)) : [input.low]);
+  const grid = (input, n) => (input.periods && input.periods.includes(7) && input.high - input.low > 3.5 * (n - 1) ? datesOf(input, n) : charts.namesOf(input) ? charts.namesOf(input).map((_, k) => k) : input.high > input.low ? Array.from({ length: n }, (_, k) => input.low + k * (input.high - input.low) / (n - 1)) : [input.low]);
   let curve = null;
   function draw() {
     const k = Number(along.value), t = Number(target.value), input = inputs[k];
@@ -91,7 +91,7 @@ const whatif = (function () {
     const y = Object.assign(charts.range([...ps.flatMap((p) => [p.lower, p.upper]), ...alone]), { label: data.targets[t] });
     const f = charts.frame(byId("curve"), { x: charts.axisOf(input), y, height: 270 });
     const of = (part) => ps.map((p) => p[part]);
-    if (input.kind === "category") {
+    if (charts.namesOf(input)) {
       xs.forEach((v, j) => { charts.bar(f, v, ps[j].lower, ps[j].upper, "wide"); charts.bar(f, v, ps[j].low, ps[j].high, "narrow"); charts.dot(f, v, ps[j].mean, "dot", 4.5); });
     } else {
       charts.band(f, xs, of("lower"), of("upper"), "outer");
