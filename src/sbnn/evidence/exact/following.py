@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from sbnn._core.float64 import float64
 from sbnn.priors import JointPrior
 from sbnn.problems.problem import Problem
 from sbnn.problems.symmetry import flip_walls, invariant_symmetry, mirror_signs
@@ -142,6 +143,7 @@ def first_trajectories(n_parameters: int) -> Tuning:
     return Tuning("trajectories", Steps.start(n_parameters).step_size, MAX_TRAJECTORIES)
 
 
+@float64
 def along(
     path: Path, key: Any, phi: np.ndarray, chosen: np.ndarray, tuning: Tuning
 ) -> tuple[Particles, MoveInfo, Tuning]:

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sbnn._core.arrays import Array
-from sbnn._core.float64 import float64
 from sbnn._core.keys import derive_key
 from sbnn.problems.target import Target
 from sbnn.sampling.chunks import chunked
@@ -57,7 +56,6 @@ class Path:
         u = self.centre + z @ self.factor.T
         return u if self.shear is None else self.shear.bend(u)
 
-    @float64
     def coordinates(self, phi: np.ndarray) -> np.ndarray:
         """φ → z, (n, d)."""
         u = phi if self.shear is None else np.asarray(self.shear.straighten(phi))
