@@ -117,3 +117,11 @@ def test_laplace_evidence_is_at_the_best_noise_level(n, nats):
     step = log_sigma[1] - log_sigma[0]
     integral = logsumexp(np.array(log_evidence) + prior) + np.log(step)
     assert found - integral == pytest.approx(nats, abs=0.3)
+
+
+def test_an_estimate_by_laplace_has_no_error():
+    table = sbnn.compare([made(-1.0), made(-2.0, error=0.0, method="laplace")])
+    assert table.loc["standard", "log_evidence_error"] == 0.1
+    assert np.isnan(
+        table.loc["laplace", ["log_evidence_error", "log_bayes_factor_error"]].astype(float)
+    ).all()

@@ -96,6 +96,11 @@ def test_model_that_ignores_the_tracer_is_a_black_box():
     assert sbnn.Problem(lambda t: len(f"{t}"), ["a"], {"a": Normal()}).black_box
 
 
+def test_a_name_that_does_not_exist_is_an_error():
+    with pytest.raises(NameError, match="omega"):
+        make(lambda theta: theta[0] * jnp.cos(omega * jnp.arange(6.0)))  # noqa: F821
+
+
 def test_problem_from_a_model_can_be_pickled():
     problem = make(lambda theta: plain_line(theta), noise_std=None)
     problem.known_prior()

@@ -9,6 +9,8 @@ import pandas as pd
 
 from sbnn.methods.result import Result
 
+LAPLACE = ("laplace", "laplace_nsbl")
+
 
 def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     """Log evidences with errors, Bayes factors against the best, evaluations and time.
@@ -29,7 +31,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     DataFrame
         One row per result, best first: method, parameters, log_evidence, log_evidence_error,
         maximised (what the evidence is maximised over), verified, evaluations, seconds,
-        log_bayes_factor and log_bayes_factor_error.
+        log_bayes_factor and log_bayes_factor_error. Laplace's estimate has no error: NaN.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
             "method": [r.method for r in items],
             "parameters": [r.phi.shape[1] for r in items],
             "log_evidence": [r.log_evidence for r in items],
-            "log_evidence_error": [r.log_evidence_error for r in items],
+            "log_evidence_error": [_error(r) for r in items],
             "maximised": [_maximised(r) for r in items],
             "verified": [r.verified for r in items],
             "evaluations": [r.n_evaluations for r in items],
@@ -90,9 +92,13 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     return table
 
 
+def _error(result: Result) -> float:
+    return np.nan if result.method in LAPLACE else result.log_evidence_error
+
+
 def _maximised(result: Result) -> str:
     """The parameters that the evidence is maximised over, rather than integrated."""
     regression = None if result.problem is None else result.problem.regression
     inferred = regression is not None and regression.known is None
-    parts = {"α": ("nsbl", "laplace_nsbl"), "noise": ("laplace", "laplace_nsbl") * inferred}
+    parts = {"α": ("nsbl", "laplace_nsbl"), "noise": LAPLACE * inferred}
     return ", ".join(name for name, methods in parts.items() if result.method in methods)

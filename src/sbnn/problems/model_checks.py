@@ -169,6 +169,8 @@ def traced_shape(
     ------
     ValueError
         If the function takes a different number of parameters.
+    NameError
+        If the function uses a name that does not exist.
     """
     require_usable_jax()  # below, any error means that the function cannot be traced
     traced = False
@@ -181,6 +183,8 @@ def traced_shape(
 
     try:
         shape = shape_of(watched, n)
+    except NameError:  # no black box either
+        raise
     except Exception as error:
         if _uses_jax(function or model):
             _reject_count(n, _another_count(model, n))

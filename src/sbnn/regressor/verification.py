@@ -64,8 +64,8 @@ class Verification:
             evidence (for y in original units, one of the images under sign flips), `error` of the
             exact one, `gap` = laplace − exact, one-sided estimates `forward` and `backward`, Pareto
             `k_hat` of the Gaussian, `seconds`, and `verified`: the sampler converged, its
-            estimates agree, and the gap is at most 3 nats or 0.1 nat per weight.
-            `verified_` is True if all rows are.
+            estimates agree, and the gap is at most 3 nats or 0.1 nat per weight. If not, `reason`
+            says what failed. `verified_` is True if all rows are verified.
 
         Raises
         ------
@@ -130,8 +130,18 @@ class VerifiedOptimum:
     @property
     def verified(self) -> bool:
         """Whether the run converged, its estimates agree, and the gap is small."""
-        small = abs(self.gap) <= max(TIE, GAP_PER_WEIGHT * self.n_kept)
-        return bool(self.run.converged and self.run.agreeing and small)
+        return not self.reason
+
+    @property
+    def reason(self) -> str:
+        """Why the optimum is not verified; empty if it is."""
+        if not self.run.converged:
+            return "the sampler did not converge"
+        if not self.run.agreeing:
+            return "the estimates of the exact evidence disagree"
+        if abs(self.gap) > max(TIE, GAP_PER_WEIGHT * self.n_kept):
+            return "Laplace is far from the exact evidence"
+        return ""
 
     def row(self) -> dict[str, Any]:
         """The columns of the table that `verify` returns."""
@@ -147,6 +157,7 @@ class VerifiedOptimum:
             "k_hat": run.k_hat,
             "seconds": self.seconds,
             "verified": self.verified,
+            "reason": self.reason,
         }
 
 
