@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PREDICTED = "predicted value"
 FIFTHS = ("lowest", "second", "middle", "fourth", "highest")
-# An input is important with at least this share of the squared gradient; the first few are shown.
+# An input is important with at least this share of the total effects; the first few are shown.
 IMPORTANT, MAX_INPUTS = 0.05, 5
 # Below 5 rows per fifth, no coverage is improbable.
 FEW_ROWS = 25
