@@ -19,7 +19,7 @@ def test_time_left_follows_from_the_share_of_the_work_done(monkeypatch):
     watch.done(-7.0)
     # Half of the first half is done: a quarter of the work in 10 s leaves 30 s.
     assert (seen[-1].left, seen[-1].log_evidence, seen[-1].done) == (30.0, -5.0, 2)
-    assert str(seen[-1]) == "training: 2 of 4 starts, about 30 s left"
+    assert str(seen[-1]) == "training: 2 of 4 networks, about 30 s left"
 
 
 def test_preparations_do_not_count_for_the_time_left(monkeypatch):
@@ -30,7 +30,7 @@ def test_preparations_do_not_count_for_the_time_left(monkeypatch):
         watch.begin("training", 1, before=0.0, share=1.0)
         now[0] += 50.0
         watch.done(-5.0)
-    assert str(seen[-1]) == "filling missing cells, training: 1 of 1 start"
+    assert str(seen[-1]) == "filling missing cells, training: 1 of 1 network"
     watch.begin("training", 4, before=0.0, share=1.0)
     now[0] += 10.0
     watch.done(-5.0)

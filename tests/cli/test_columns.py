@@ -159,6 +159,7 @@ def test_predict_reads_cells_as_in_the_fit(fitted):
     new.to_csv(path / "bad.csv", index=False)
     message = run("predict", out, path / "bad.csv", code=2).stderr
     assert "line 4, column 'date': 'tomorrow' is not a date" in message
+    assert "such as 2023-12-31" in message
 
 
 def test_missing_cells_are_errors_or_dropped_on_request(fitted, tmp_path):

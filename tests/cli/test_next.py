@@ -63,6 +63,54 @@ def test_next_chooses_from_candidates_by_line(fitted, place):
     np.testing.assert_allclose([row["heat"] for row in answer["suggestions"]], heat)
 
 
+def test_next_keeps_the_other_columns_of_candidates_and_their_cells(fitted, place):
+    out, _ = fitted
+    rows = table().drop(columns="y").dropna().head(6)
+    rows["heat"] = [f"{value:.7f}" for value in rows["heat"]]
+    rows.insert(0, "id", [f"S-{k}" for k in range(6)])
+    rows.to_csv(place / "ids.csv", index=False)
+    given = ["next", out, "--n", "2", "--candidates", place / "ids.csv"]
+    run(*given, "--out", place / "chosen.csv")
+    found = pd.read_csv(place / "chosen.csv", dtype=str)
+    assert list(found)[:5] == ["line", "id", "heat", "city", "batch"]
+    expected = rows.set_index("id").loc[found["id"], "heat"]
+    assert found["heat"].tolist() == expected.tolist()
+    answer = json.loads(run(*given, "--json").stdout)["suggestions"]
+    assert [row["id"] for row in answer] == found["id"].tolist()
+    assert run(*given).stdout.split()[:2] == ["line", "id"]
+
+
+def test_next_holds_one_value(fitted):
+    out, _ = fitted
+    result = run("next", out, "--n", "2", "--range", "heat=24.5", "--json")
+    assert [row["heat"] for row in json.loads(result.stdout)["suggestions"]] == [24.5, 24.5]
+
+
+def test_predict_needs_no_column_that_the_model_does_not_use(fitted, place):
+    out, _ = fitted
+    rows = table().drop(columns="y").dropna().head(4)
+    rows.to_csv(place / "whole.csv", index=False)
+    rows.drop(columns="batch").to_csv(place / "part.csv", index=False)
+    rows.drop(columns="heat").to_csv(place / "less.csv", index=False)
+    whole = run("predict", out, place / "whole.csv", "--json")
+    part = run("predict", out, place / "part.csv", "--json")
+    mean, expected = (json.loads(r.stdout)["predictions"]["y"]["mean"] for r in (part, whole))
+    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    assert "has no column 'batch'; the model does not use it." in part.stderr
+    failed = run("predict", out, place / "less.csv", code=2)
+    assert "has no column 'heat'" in failed.stderr
+
+
+def test_predict_asks_about_a_misspelt_category(fitted, place):
+    out, _ = fitted
+    rows = table().drop(columns="y").dropna().head(4)
+    rows["city"] = ["oslo", "Rome", "Paris", "Oslo"]
+    rows.to_csv(place / "slip.csv", index=False)
+    message = run("predict", out, place / "slip.csv").stderr
+    assert "'city' has 'oslo': did you mean 'Oslo'?" in message
+    assert "Paris" not in message
+
+
 def test_next_keeps_candidates_with_unknown_cells_that_do_not_matter(fitted, place):
     out, _ = fitted
     rows = table().drop(columns="y").dropna().head(6)

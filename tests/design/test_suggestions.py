@@ -88,6 +88,15 @@ def test_given_ranges_are_respected(typed):
     assert found["on"].all()
 
 
+@pytest.mark.parametrize("yes", ["yes", ["yes"], [True], True, 1.0])
+def test_one_value_is_held(typed, yes):
+    model, _ = typed
+    found = model.suggest(3, ranges={"on": yes, "heat": 22.5, "day": "2024-02-01"})
+    assert found["on"].all()
+    assert (found["heat"] == 22.5).all()
+    assert (found["day"] == pd.Timestamp("2024-02-01")).all()
+
+
 def test_candidates_are_chosen_from_and_filtered_by_ranges(typed):
     model, frame = typed
     found = model.suggest(4, candidates=frame, ranges={"parts": (1, 2)})

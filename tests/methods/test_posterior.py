@@ -7,7 +7,8 @@ import pytest
 from helpers import assert_within_errors
 
 import sbnn
-from sbnn.methods.posterior import gradient_shares, summary
+from sbnn.evidence.laplace.models.layout import Layout, exchange, input_gradient
+from sbnn.methods.posterior import effect_shares, summary
 
 X_T = np.linspace(-2, 2, 5)[None]
 
@@ -84,7 +85,21 @@ def test_share_of_a_category_does_not_depend_on_the_level_without_a_column(refer
     x_t = np.vstack([(z - z.mean()) / z.std(), (hot - hot.mean(axis=1)[:, None]) / scale[:, None]])
     x_t = np.vstack([x_t, np.zeros(400)])  # constant, with a weight that the data leave free
     slopes = np.r_[0.5, (effects[others] - effects[reference]) * scale, 3.0]
-    gradient = np.repeat(slopes[:, None, None], 400, axis=2)
-    shares = gradient_shares(gradient, x_t, np.array([0, 1, 1, 2]))
+    layout = Layout((4, 1))
+    change = exchange(np.r_[slopes, 0.0], x_t, layout, "tanh", np.array([0, 1, 1, 2]))
+    shares = effect_shares(change)
     variances = np.array([0.25, effects[level].var(), 0.0])
-    np.testing.assert_allclose(shares, variances / variances.sum(), rtol=1e-9)
+    np.testing.assert_allclose(shares, variances / variances.sum(), atol=0.03)
+    assert shares[2] == 0
+
+
+def test_share_of_a_binary_input_is_its_share_in_the_variance():
+    """f = tanh(20 b) + z with a steep step in b = ±1: the derivative would be near 0 at both."""
+    rng = np.random.default_rng(1)
+    x_t = np.vstack([rng.choice([-1.0, 1.0], size=400), rng.normal(size=400)])
+    # Hidden: tanh(20 b), tanh(0.01 z); output: their sum, the second times 100.
+    phi = np.array([20.0, 0.0, 0.0, 0.01, 0.0, 0.0, 1.0, 100.0, 0.0])
+    change = exchange(phi, x_t, Layout((2, 2, 1)), "tanh")
+    np.testing.assert_allclose(effect_shares(change), 0.5, atol=0.05)
+    slopes = input_gradient(phi, x_t, Layout((2, 2, 1)), "tanh")
+    assert (slopes[0] ** 2).mean() < 1e-6 * (slopes[1] ** 2).mean()

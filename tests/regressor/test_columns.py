@@ -296,7 +296,7 @@ def test_masked_cells_are_missing():
     expected = SparseBNNRegressor(**QUICK).fit(gaps, y)
     found = SparseBNNRegressor(**QUICK).fit(masked, y)
     np.testing.assert_array_equal(found.predict(masked), expected.predict(gaps))
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match="contains NaN in row 3; leave it out"):
         SparseBNNRegressor(**QUICK).fit(X, np.ma.array(y, mask=hidden[:, 1]))
 
 

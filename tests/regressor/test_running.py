@@ -44,7 +44,7 @@ def test_verbose_prints_to_stderr(capsys):
     SparseBNNRegressor(**SMALL, verbose=True).fit(*table())
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "training: 4 of 4 starts" in captured.err
+    assert "training: 4 of 4 networks" in captured.err
 
 
 def test_time_limit_ends_with_a_model_that_predicts():

@@ -54,6 +54,12 @@ def test_outliers_that_do_not_dominate_are_named_last():
     assert "Without the row that does not fit the rest" in text
 
 
+def test_outliers_that_were_not_scored_are_mentioned():
+    text = about_accuracy(made_up(ERRORS, outliers=[500]), 0)[1]
+    assert text.endswith(". The row that does not fit the rest is not among these rows.")
+    assert "not among" not in about_accuracy(made_up(ERRORS), 0)[1]
+
+
 def test_weights_count_rows():
     errors = np.where(np.arange(100) == 3, 5.0, ERRORS)
     assert "makes up" in about_accuracy(made_up(errors, outliers=[5]), 0)[1]
@@ -69,5 +75,5 @@ def test_weights_count_rows():
 def test_larger_errors_of_rows_with_missing_cells_are_explained(gaps, relevance, larger, said):
     errors = np.where(np.arange(100) < gaps, larger * ERRORS, ERRORS)
     text = about_gaps(made_up(errors, gaps, relevance=relevance), 0)
-    expected = "are larger: 2 in the 20 rows with missing cells, typically 0.1 in complete ones."
+    expected = "error is larger: 2 in the 20 rows with missing cells, 0.1 in complete ones."
     assert (expected in text) == bool(text) == said

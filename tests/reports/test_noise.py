@@ -161,6 +161,14 @@ def test_warnings_of_a_fit_include_those_about_fifths(monkeypatch):
     assert any("too narrow in the highest fifth of “a”" in text for text in texts)
 
 
+def test_parts_of_a_yes_or_no_column_have_the_words_of_the_table():
+    columns = {"b": {"kind": "boolean", "format": "ja/nein"}}
+    fifths = noise.coverage_by_fifths(made_up(500, claimed=lambda a: 9.0 + a, columns=columns))
+    mine = [f for f in fifths if f["by"] == "b"]
+    assert [(f["fifth"], f["kind"]) for f in mine] == [("nein", "category"), ("ja", "category")]
+    assert any("too wide where “b” is “nein”: they" in t for t in noise.about_fifths(mine))
+
+
 def test_equal_values_stay_in_one_group():
     values = np.array([0.0, 1.0] * 50)
     groups = noise.quantile_groups(values, 5)

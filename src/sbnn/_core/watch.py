@@ -19,7 +19,8 @@ class FitProgress:
     ----------
     stage : str
     done, total : int
-        Starts of the stage that are done, and in total.
+        Networks of the stage that are done, and in total. A stage may have fewer networks than
+        starts (only the best go on) or more (several sizes or kinds of noise).
     log_evidence : float or None
         The best of the stage so far. It is that of standardised data, and early stages use some of
         the rows only, so it is not comparable with the log evidence of the fit.
@@ -37,7 +38,7 @@ class FitProgress:
     left: float | None
 
     def __str__(self) -> str:
-        parts = [f"{self.stage}: {self.done} of {plural(self.total, 'start')}"]
+        parts = [f"{self.stage}: {self.done} of {plural(self.total, 'network')}"]
         if self.left is not None:
             parts.append(f"about {duration(self.left)} left")
         return ", ".join(parts)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from sbnn.reports.fit import Record
 
 Flags = dict[str, list[list[str]]]  # extrapolates, missing, unseen: names of inputs by row
+N_QUESTIONS = 3
+SLIP = (
+    0.85  # similarity of texts that differ by a slip: Gorlitz and Görlitz 0.86, type A and B 0.83
+)
 # What is wrong with one row, with several, and what follows from it.
 WORDS = {
     "missing": ("has missing cells", "have missing cells", "the interval is wider there."),
@@ -77,7 +81,11 @@ def unused_columns(fitted: SparseBNNRegressor, features: Sequence[str]) -> list[
 
 
 def warn_about(
-    flags: Flags, fitted: SparseBNNRegressor, features: Sequence[str], what: str = "row"
+    flags: Flags,
+    fitted: SparseBNNRegressor,
+    features: Sequence[str],
+    what: str = "row",
+    inputs: pd.DataFrame | None = None,
 ) -> None:
     """Say how many rows have missing cells, new values, or values outside the fit's range.
 
@@ -92,6 +100,8 @@ def warn_about(
     features : sequence of str
     what : str
         What a row is called.
+    inputs : DataFrame, optional
+        The rows; new categories that look like a known one misspelt are named.
     """
     same, unused = constant_columns(fitted, features), unused_columns(fitted, features)
     both = flags["unseen"]
@@ -112,6 +122,7 @@ def warn_about(
             warn(
                 f"{rows:,} of {plural(len(used), what)} {one if rows == 1 else several} "
                 f"({shown}{', …' if len(counts) > 6 else ''}); {rest}"
+                + (_misspelt(used, inputs, fitted, features) if kind == "unseen" else "")
             )
     if idle:
         note(
@@ -119,3 +130,48 @@ def warn_about(
             "model does not use "
             f"{'this column' if len(idle) == 1 else 'these columns'}"
         )
+
+
+def _misspelt(
+    unseen: Sequence[Sequence[str]],
+    inputs: pd.DataFrame | None,
+    fitted: SparseBNNRegressor,
+    features: Sequence[str],
+) -> str:
+    """A question about new categories that differ from a known one by case or by a slip."""
+    if inputs is None:
+        return ""
+    known = {name: c.counts or {} for name, c in zip(features, fitted.encoder_.columns)}
+    new = dict.fromkeys(
+        (name, str(inputs[name].iloc[row])) for row, names in enumerate(unseen) for name in names
+    )
+    found = ((name, text, similar(text, list(known[name]))) for name, text in new)
+    shown = [
+        f" {name!r} has {text!r}: did you mean {close!r}?" for name, text, close in found if close
+    ]
+    return "".join(shown[:N_QUESTIONS])
+
+
+def similar(text: str, known: Sequence[str]) -> str | None:
+    """The known category that a text most likely is, or None.
+
+    Numbers must be the same, and short codes differ by case only: A2 is not A1 misspelt.
+
+    Examples
+    --------
+    >>> similar("münchen", ["Köln", "München"]), similar("Munchen", ["Köln", "München"])
+    ('München', 'München')
+    >>> similar("type C", ["type A", "type B"]), similar("Bremen", ["Köln", "München"])
+    (None, None)
+    """
+    import difflib
+    import re
+
+    folded = {" ".join(name.casefold().split()): name for name in known[:5000]}
+    asked = " ".join(text.casefold().split())
+    if asked in folded:
+        return folded[asked]
+    digits = re.findall(r"\d", asked)
+    same = [name for name in folded if re.findall(r"\d", name) == digits]
+    close = difflib.get_close_matches(asked, same, n=1, cutoff=SLIP)
+    return folded[close[0]] if close else None

@@ -123,7 +123,8 @@ Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="A first look: a quarter of the starts, and scores on about 100 held-out rows.",
+        help="A first look: a quarter of the starts, and scores on fewer held-out rows (100 or "
+        "more).",
     ),
 ]
 TimeLimit = Annotated[

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import qmc
 
 from sbnn._core.text import listed
+from sbnn.tables.column_types import ColumnType, read_text
 from sbnn.tables.dates import parse_times
 from sbnn.tables.encoder import ColumnEncoder, InputColumn
 
@@ -67,7 +68,7 @@ class Axis:
         """To a thousandth of the range or less, which nobody minds and is easier to set."""
         if self.column.kind in ("date", "time") or self.high <= self.low:
             return x
-        digits = DIGITS - int(np.floor(np.log10(self.high - self.low)))
+        digits = _digits(self.low, self.high)
         return np.round(x, min(digits, 0) if self.whole else digits)
 
     def shown(self, x: np.ndarray) -> Any:
@@ -92,6 +93,11 @@ class Axis:
         return (x >= self.low) & (x <= self.high)
 
 
+def _digits(low: float, high: float) -> int:
+    """Decimals that show a thousandth of a range."""
+    return DIGITS - int(np.floor(np.log10(high - low))) if high > low else 300
+
+
 def _time(hours: float) -> datetime.time:
     minutes = min(round(hours * 60.0), 24 * 60 - 1)
     return datetime.time(minutes // 60, minutes % 60)
@@ -113,7 +119,7 @@ def axes(
     seen : ndarray, shape (n, n_encoded)
         Encoded training rows.
     ranges : mapping, optional
-        By column: (low, high), or a list of categories.
+        By column: (low, high), one value, or a list of categories.
 
     Returns
     -------
@@ -151,7 +157,12 @@ def _axis(name: Any, column: InputColumn, values: np.ndarray, given: Any) -> Axi
         values = np.round(values)
     low, high = float(values.min()), float(values.max())
     if given is not None:
-        low, high = _limits(name, column.kind, given)
+        # yes and no are 1 and 0 in the table of a fit by the command line
+        binary = column.kind == "number" and whole and np.isin(values, [0.0, 1.0]).all()
+        low, high = _limits(name, "boolean" if binary else column.kind, given)
+    elif not whole:
+        # Stored rows are inexact: 2022.75 would be 2022.750008.
+        low, high = (float(np.round(x, _digits(low, high) + 1)) for x in (low, high))
     if whole and np.ceil(low) > np.floor(high):
         whole = False  # no whole number in the range that was asked for
     if column.kind == "boolean":
@@ -178,10 +189,14 @@ def _levels(name: Any, column: InputColumn, given: Any) -> tuple[str, ...]:
 
 
 def _limits(name: Any, kind: str, given: Any) -> tuple[float, float]:
-    """Numbers (low, high) of a range."""
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray) or len(given) != 2:
-        raise ValueError(f"The range of {name!r} must be (low, high); got {given!r}.")
-    low, high = (position(value, kind, name) for value in given)
+    """Numbers (low, high) of a range; one value stands for both."""
+    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+    ends = list(given) if several else [given]
+    if len(ends) not in (1, 2):
+        raise ValueError(f"The range of {name!r} must be (low, high) or one value; got {given!r}.")
+    low, high = position(ends[0], kind, name), position(ends[-1], kind, name)
+    if kind == "boolean" and several:  # as a set
+        low, high = min(low, high), max(low, high)
     if not low <= high:
         raise ValueError(f"The range of {name!r} must be (low, high) with low ≤ high; got {given}.")
     return low, high
@@ -195,12 +210,16 @@ def position(value: Any, kind: str, name: Any) -> float:
             found = (pd.Timestamp(value) - pd.Timestamp(0)) / pd.Timedelta(days=1)
         elif kind == "time" and not isinstance(value, Real):
             found = float(parse_times([value])[0])
+        elif kind == "boolean" and isinstance(value, str):
+            found = float(read_text([value], ColumnType("boolean")).values[0])  # ja, nein
         else:
             found = float(value)
     except (TypeError, ValueError):
         pass
     if not np.isfinite(found):
-        what = {"date": "dates", "time": "times of day"}.get(kind, "numbers")
+        what = {"date": "dates", "time": "times of day", "boolean": "true or false"}.get(
+            kind, "numbers"
+        )
         raise ValueError(f"The range of {name!r} takes {what}; got {value!r}.")
     return found
 

@@ -52,8 +52,8 @@ class Suggestions:
         candidates : array_like or DataFrame, shape (m, n_features), optional
             Rows to choose from. Default: points spread over `ranges`.
         ranges : mapping, optional
-            By column: (low, high), or a list of categories. Default: the range of the training
-            rows, and the categories in them.
+            By column: (low, high), one value to hold, or a list of categories. Default: the range
+            of the training rows, and the categories in them.
         goal : {"accuracy", "minimum", "maximum"}
         random_state : int, RandomState or None
 

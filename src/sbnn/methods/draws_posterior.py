@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from sbnn._core.messages import Message
-from sbnn.evidence.laplace.models.layout import Array, Layout, input_gradient
+from sbnn.evidence.laplace.models.layout import Array, Layout, exchange
 from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import Likelihood, from_description, noise_distribution
-from sbnn.methods.posterior import gradient_shares
+from sbnn.methods.posterior import effect_shares
 from sbnn.problems.mirror_images import counted_once
 from sbnn.problems.network import Network, push_forward
 from sbnn.problems.symmetry import Symmetry
@@ -153,13 +153,13 @@ class DrawsPosterior:
         groups: Array | None = None,
         n_draws: int = 100,
     ) -> tuple[Array, Array]:
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over draws and its std, each (n_in,)."""
+        """Share of every input in the sum of total effects: mean over draws, and its std."""
         rows = rng.choice(len(self.phi), size=min(n_draws, len(self.phi)), replace=False)
         layout = Layout(self.network.sizes)
         name = self.network.activation
         p = len(self.likelihood.outputs)  # the first output of each target is its centre
-        gradients = (input_gradient(self.phi[r], x_t, layout, name)[:, ::p] for r in rows)
-        shares = [gradient_shares(gradient, x_t, groups) for gradient in gradients]
+        changes = (exchange(self.phi[r], x_t, layout, name, groups)[:, ::p] for r in rows)
+        shares = [effect_shares(change) for change in changes]
         return np.mean(shares, axis=0), np.std(shares, axis=0)
 
     def compact(self, x_t: Array) -> DrawsPosterior:

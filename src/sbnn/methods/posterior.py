@@ -150,14 +150,14 @@ class Posterior(Protocol):
     def sensitivities(
         self, x_t: np.ndarray, rng: np.random.Generator, groups: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²].
+        """Share of every input in the sum of their total effects; see `effect_shares`.
 
         Parameters
         ----------
         x_t : ndarray, shape (n_in, m)
         rng : numpy.random.Generator
         groups : ndarray of int, shape (n_in,), optional
-            Inputs with the same number are one input, such as a category; see `gradient_shares`.
+            Inputs with the same number are one input, such as a category.
 
         Returns
         -------
@@ -201,37 +201,22 @@ def summary(posterior: Posterior) -> pd.DataFrame:
     )
 
 
-def gradient_shares(
-    gradient: np.ndarray, x_t: np.ndarray, groups: np.ndarray | None = None
-) -> np.ndarray:
-    """Shares of the inputs in the mean square of ∂f/∂x; zeros stay zero.
+def effect_shares(changes: np.ndarray) -> np.ndarray:
+    """Shares of the inputs in the sum of their total effects; zeros stay zero.
 
-    Inputs of one group move together: with the gradient g in them and their correlation matrix C,
-    the mean of gᵀCg takes the place of the mean of g². If f is linear in the one-hot columns of a
-    category, this is the variance of its effect, whichever level has no column; the sum of the
-    squares would be up to K − 1 times as large with K levels. Constant inputs have no share.
+    The total effect of an input is ½ E[(f(x) − f(x'))²], where x' differs from x in this input
+    only, which is that of another row. It is the variance of f that is left when all other inputs
+    are known, if the inputs are independent.
 
     Parameters
     ----------
-    gradient : ndarray, shape (n_in, n_out, m)
-    x_t : ndarray, shape (n_in, m)
-        Standardised inputs.
-    groups : ndarray of int, shape (n_in,), optional
+    changes : ndarray, shape (n_in, n_out, m)
+        f(x') − f(x) at m pairs of rows; see `exchange`.
 
     Returns
     -------
-    ndarray, shape (n_in,) or (n_groups,)
+    ndarray, shape (n_in,)
     """
-    varies = np.ptp(x_t, axis=1) > 0
-    gradient = gradient * varies[:, None, None]
-    squares = (gradient**2).mean(axis=(1, 2))
-    if groups is not None:
-        counts = np.bincount(groups)
-        squares = np.bincount(groups, squares)
-        for j in np.flatnonzero(counts > 1):
-            mine = np.flatnonzero((groups == j) & varies)
-            if len(mine) > 1:
-                g = gradient[mine].reshape(len(mine), -1)
-                squares[j] = max(np.sum(np.corrcoef(x_t[mine]) * (g @ g.T)) / g.shape[1], 0.0)
+    squares = (changes**2).mean(axis=(1, 2))
     total = squares.sum()
     return squares / total if total > 0 else squares

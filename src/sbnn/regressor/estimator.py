@@ -120,8 +120,10 @@ class SparseBNNRegressor(
         `alone` and `alone_error` if only this column is withheld. A loss of less than two errors
         is zero. NaN for methods that sample and for "last_layer".
     feature_relevance_, feature_relevance_std_ : ndarray, shape (n_features_in_,)
-        Share of every column of X in the variance that the prediction has to first order, from 0
-        to 1, and its posterior standard deviation. Zero for constant columns.
+        Share of every column of X in the sum of their total effects, from 0 to 1, and its
+        posterior standard deviation. The total effect of a column is half the mean squared change
+        of the prediction if its value is exchanged with that of another row. Zero for constant
+        columns.
     encoder_ : ColumnEncoder
         How the columns of X become inputs of the network.
     columns_ : DataFrame

@@ -11,7 +11,7 @@ import pandas as pd
 
 from sbnn._core.messages import Message
 from sbnn.evidence.laplace.fit import fit
-from sbnn.evidence.laplace.models.layout import Array, Layout, forward_pass, input_gradient
+from sbnn.evidence.laplace.models.layout import Array, Layout, exchange, forward_pass
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.pruning import evolve
@@ -22,7 +22,7 @@ from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import Likelihood, noise_distribution
 from sbnn.methods.draws_posterior import used_inputs
 from sbnn.methods.last_layer.learn import messages
-from sbnn.methods.posterior import gradient_shares
+from sbnn.methods.posterior import effect_shares
 from sbnn.problems.network import Network, layer_slices
 from sbnn.regressor.deep import network_model, noise_choice
 from sbnn.scores import NormalMixture, Predictive
@@ -174,7 +174,7 @@ class LastLayerPosterior:
         n_draws: int = 8,
     ) -> tuple[Array, Array]:
         layout, name = Layout(self.network.sizes), self.network.activation
-        shares = lambda phi: gradient_shares(input_gradient(phi, x_t, layout, name), x_t, groups)
+        shares = lambda phi: effect_shares(exchange(phi, x_t, layout, name, groups))
         mean = shares(self.phi)
         draws = np.array([shares(phi) for phi in self.parameter_draws(n_draws, rng)])
         return mean, np.sqrt(((draws - mean) ** 2).mean(axis=0))

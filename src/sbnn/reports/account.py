@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # A loss is named if it is at least this many nats per row: errors 0.5 % larger.
 CLEAR = 0.005
-# Shares of the squared gradient, for methods without losses: an input of 1 % changes the prediction
+# Shares of the total effects, for methods without losses: an input of 1 % changes the prediction
 # a tenth as much as all inputs together. Below the second share it has almost no influence.
 IRRELEVANT = 0.01
 UNUSED = 1e-3
@@ -205,7 +205,7 @@ def _more(n: int) -> list[str]:
 
 
 def _by_shares(fitted: Fit) -> str:
-    """The inputs by their shares in the squared gradient of the prediction."""
+    """The inputs by their shares in the total effects on the prediction."""
     shares = fitted.model.feature_relevance_
     sure = shares >= np.maximum(IRRELEVANT, 2 * fitted.model.feature_relevance_std_)
     sure |= shares >= 0.2  # large enough to be named even if the draws disagree on it

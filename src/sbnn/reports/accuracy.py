@@ -41,7 +41,7 @@ def about_accuracy(fitted: Fit, k: int) -> tuple[str, str]:
     rest = _only(held, ~far)
     if not far.any() or np.ptp(rest.y[:, k]) == 0:
         tone, text = _judged(held, name, k)
-        return tone, f"{text}."
+        return tone, f"{text}.{_absent(fitted, name, far)}"
     squares = _weights(held) * (held.y[:, k] - held.mean[:, k]) ** 2
     share, n = float(squares[far].sum() / squares.sum()), int(far.sum())
     if share <= DOMINANT:
@@ -91,10 +91,20 @@ def about_gaps(fitted: Fit, k: int) -> str:
         return ""
     n = int(incomplete.sum())
     return (
-        f" Where cells are missing, errors are larger: {number(errors[1], 2)} in the "
-        f"{'row' if n == 1 else plural(n, 'row')} with missing cells, typically "
-        f"{number(errors[2], 2)} in complete ones."
+        f" Where cells are missing, the typical error is larger: {number(errors[1], 2)} in the "
+        f"{'row' if n == 1 else plural(n, 'row')} with missing cells, {number(errors[2], 2)} in "
+        f"complete ones{'' if near.all() else ', without those that do not fit the rest'}."
     )
+
+
+def _absent(fitted: Fit, name: str, scored: np.ndarray) -> str:
+    """A sentence if rows do not fit the rest and none of them is among the scored rows."""
+    n = sum(row["target"] == name for row in fitted.record.outliers)
+    if not n or scored.any():
+        return ""
+    if n == 1:
+        return " The row that does not fit the rest is not among these rows."
+    return f" The {n:,} rows that do not fit the rest are not among these rows."
 
 
 def _judged(held: HeldOut, name: str, k: int) -> tuple[str, str]:

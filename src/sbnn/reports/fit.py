@@ -216,7 +216,7 @@ def fit(
     watched : function of the model, optional
         A context in which the model is fitted.
     quick : bool
-        Score about 100 rows only; see `n_refits`.
+        Score fewer rows, 100 or more; see `n_refits`.
 
     Returns
     -------

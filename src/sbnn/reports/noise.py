@@ -9,7 +9,7 @@ from scipy.stats import binom, t
 
 from sbnn._core.text import number, plural
 from sbnn.regressor.estimator import SparseBNNRegressor
-from sbnn.reports.columns import Axis, axis
+from sbnn.reports.columns import Axis, axis, words_of
 from sbnn.reports.validation import LEVEL, noise_std
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PREDICTED = "predicted value"
 FIFTHS = ("lowest", "second", "middle", "fourth", "highest")
-# An input is important with at least this share of the squared gradient; the first few are shown.
+# An input is important with at least this share of the total effects; the first few are shown.
 IMPORTANT, MAX_INPUTS = 0.05, 5
 # Below 5 rows per fifth, no coverage is improbable.
 FEW_ROWS = 25
@@ -179,9 +179,11 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
         for name in (PREDICTED, *inputs):
             mine = variables.get(name)
             values = held.mean[:, k] if mine is None else mine.values[held.rows]
-            if mine is not None and mine.labels:
+            labels = [] if mine is None else mine.labels or list(words_of(fitted, name) or ())
+            if labels:
+                values = values if mine and mine.labels else (values > 0.5).astype(float)
                 groups = _levels(values)
-                names = [mine.labels[int(values[rows[0]])] for rows in groups]
+                names = [labels[int(values[rows[0]])] for rows in groups]
             else:
                 groups = quantile_groups(values, len(FIFTHS))
                 names = _names(len(groups))
@@ -192,7 +194,7 @@ def coverage_by_fifths(fitted: Fit) -> list[dict[str, Any]]:
                         "target": target,
                         "by": name,
                         "fifth": fifth,
-                        "kind": "number" if mine is None else _axis_kind(mine),
+                        "kind": "category" if labels else _axis_kind(mine),
                         "low": float(values[rows].min()),
                         "middle": float(np.median(values[rows])),
                         "high": float(values[rows].max()),
@@ -216,8 +218,8 @@ def _levels(values: np.ndarray) -> list[np.ndarray]:
     return [np.flatnonzero(values == level) for level in np.sort(most)]
 
 
-def _axis_kind(found: Axis) -> str:
-    return "category" if found.labels else "date" if found.is_date else "number"
+def _axis_kind(found: Axis | None) -> str:
+    return "date" if found is not None and found.is_date else "number"
 
 
 def _names(n_groups: int) -> list[str]:
@@ -239,10 +241,12 @@ def about_fifths(fifths: list[dict[str, Any]], n_shown: int = 3) -> list[str]:
     for f in bad[:n_shown]:
         how = "narrow" if f["coverage"] < LEVEL else "wide"
         part = f"{f['fifth']} fifth" if f["fifth"] in FIFTHS else f["fifth"]
-        part = f"category “{f['fifth']}”" if f.get("kind") == "category" else part
         by = f"the {PREDICTED}" if f["by"] == PREDICTED else f"“{f['by']}”"
+        where = f"in the {part} of {by}"
+        if f.get("kind") == "category":
+            where = f"where {by} is “{f['fifth']}”"
         out.append(
-            f"95 % intervals for “{f['target']}” are too {how} in the {part} of {by}: they cover "
+            f"95 % intervals for “{f['target']}” are too {how} {where}: they cover "
             f"{100 * f['coverage']:.0f} % of {f['rows']:,} unseen rows{weighted(f)}, where chance "
             f"allows {100 * f['allowed_low']:.0f} to {100 * f['allowed_high']:.0f} %."
         )

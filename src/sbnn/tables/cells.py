@@ -100,7 +100,8 @@ def read_columns(
     if wrong:
         name, k = first(wrong)
         hint = _hint(name, roles)
-        problem = fault(show(name, k), found[name].type.kind, hint, signs)
+        kind, form = found[name].type
+        problem = fault(show(name, k), kind, hint, signs, form)
         raise_for_cells(path, wrong, lines, problem)
     return Typed(found, *_rows_kept(path, found, roles, lines, notes))
 
@@ -213,8 +214,10 @@ def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
             )
 
 
-def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN) -> str:
-    """What is wrong with a cell of a column of this kind."""
+def fault(
+    cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN, form: str = ""
+) -> str:
+    """What is wrong with a cell of a column of this kind; `form` is the format of dates."""
     text, whose = cell.strip(), "the fit" if signs.known else "this table"
     if text.lower() in (MISSING_TEXT if kind == "category" else MISSING):
         shown = f"'{text}'" if text else "an empty cell"
@@ -225,7 +228,8 @@ def fault(cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN)
         if year is not None and not dates.FIRST_YEAR <= int(year[0]) <= dates.LAST_YEAR:
             first, last = dates.FIRST_YEAR, dates.LAST_YEAR
             return f"{shown} is outside the years {first} to {last}{hint or '; correct it'}."
-        return f"{shown} is not a date like the others in the column{hint}."
+        like = dates.example(form)
+        return f"{shown} is not a date like the others in the column, such as {like}{hint}."
     if kind == "time":
         return f"{shown} is not a time of day such as 14:30{hint}."
     if kind == "boolean":

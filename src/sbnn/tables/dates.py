@@ -67,6 +67,18 @@ def find_format(cells: Sequence[str]) -> tuple[str, bool]:
     return best, best != other and found[other] == found[best]
 
 
+def example(form: str) -> str:
+    """The last day of 2023 in a format.
+
+    Examples
+    --------
+    >>> example("%d.%m.%Y"), example(ISO)
+    ('31.12.2023', '2023-12-31')
+    """
+    day = datetime.datetime(2023, 12, 31, 14, 30)
+    return day.strftime(form) if form and form != ISO else str(day.date())
+
+
 def _with_possible_year(cell: str) -> str:
     """A cell with a year that every version of pandas reads, for a year that is out of range."""
     year = re.search(r"\d{4}", cell)

@@ -54,6 +54,7 @@ def read(
     missing: str = "impute",
     types: Mapping[str, ColumnType] | None = None,
     signs: Signs | None = None,
+    optional: Sequence[str] = (),
 ) -> Table:
     """Read features by their types and targets as numbers; other columns may hold anything.
 
@@ -87,6 +88,8 @@ def read(
         identifiers are then left out.
     signs : Signs, optional
         In the numbers of a fit, for numbers that can be read in two ways.
+    optional : sequence of str
+        Features that the file may lack; they are then absent from the frame, which a note says.
 
     Returns
     -------
@@ -120,6 +123,9 @@ def read(
         text = read_header(path, decode(path, data, encoding))
         header = text.names
     others = [name for name in others if name in header or not if_present]
+    absent = [name for name in optional if name not in header]
+    if features is not None:
+        features = [name for name in features if name not in absent] or features
     hidden = found.index_names if is_parquet and features is None else []
     excluded = [*exclude, *(name for name in hidden if name not in {*targets, *others})]
     inputs = select(path, header, targets, features, excluded, others)
@@ -134,6 +140,10 @@ def read(
         needed = f"{plural(min_rows, 'row')} {'is' if min_rows == 1 else 'are'}"
         raise TableError(f"{path} has {plural(n, 'row')} of data; at least {needed} needed.")
     check_spread(path, {name: table.frame[name].to_numpy() for name in targets})
+    if absent:
+        names, them = ", ".join(map(repr, absent)), "it" if len(absent) == 1 else "them"
+        note = f"{path} has no column {names}; the model does not use {them}."
+        table = table._replace(notes=(*table.notes, note))
     return table
 
 

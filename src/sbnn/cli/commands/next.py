@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
     from sbnn.regressor.estimator import SparseBNNRegressor
     from sbnn.reports.fit import Record
+    from sbnn.tables.reader import Table
 
 GOALS = ("accuracy", "minimum", "maximum")
 # How the library's messages name what are options here.
+RANGES = "COLUMN=LOW:HIGH, COLUMN=A,B for categories, or COLUMN=VALUE"
 OPTIONS = {"`ranges`": "--range", "`candidates`": "--candidates", "`n`": "--n"}
 
 
@@ -44,8 +46,8 @@ def next_measurement(
         typer.Option(
             "--range",
             metavar="COLUMN=LOW:HIGH",
-            help="Where a column can be set, or COLUMN=A,B for categories (repeatable). Default: "
-            "the range of the training data.",
+            help="Where a column can be set; COLUMN=A,B for categories, COLUMN=VALUE to hold one "
+            "value (repeatable). Default: the range of the training data.",
         ),
     ] = None,
     candidates: Annotated[
@@ -85,12 +87,13 @@ def next_measurement(
             check_file(out, force)
         record = fit_folder.read_record(model)
         limits = _ranges(ranges or [], record)
-        rows = None if candidates is None else _rows(candidates, record)
+        table = None if candidates is None else _table(candidates, record)
+        rows = None if table is None else table.frame[record.features]
         fitted = fit_folder.read_model(model)
         if rows is not None:
             rows = _complete(rows, fitted)
             flags = flags_of(model, fitted, rows, record)
-            warn_about(flags, fitted, record.features, "candidate")
+            warn_about(flags, fitted, record.features, "candidate", rows)
         try:
             found = fitted.suggest(count, rows, limits, goal, state)
         except ValueError as error:
@@ -104,7 +107,8 @@ def next_measurement(
             warn_about(flags, fitted, record.features, "suggested row")
         if rows is not None or len(unused) == len(record.features):
             unused = []
-        _answer(_named(found, record), record, goal, out, force, as_json, unused)
+        whole = None if table is None else table.whole
+        _answer(_named(found, record), record, goal, out, force, as_json, unused, whole)
 
 
 def _ranges(given: list[str], record: Record) -> dict[str, Any]:
@@ -113,37 +117,44 @@ def _ranges(given: list[str], record: Record) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value:
-            raise UsageError(
-                f"--range takes COLUMN=LOW:HIGH, or COLUMN=A,B for categories; got "
-                f"{printable(text)!r}."
-            )
+            raise UsageError(f"--range takes {RANGES}; got {printable(text)!r}.")
         if name not in record.features:
             known = ", ".join(map(repr, record.features[:20]))
             raise UsageError(f"--range: the fit has no input {printable(name)!r}; it has {known}.")
-        if record.columns[name]["kind"] == "category":
+        kind = record.columns[name]["kind"]
+        if kind == "category":
             out[name] = value.split(",")
             continue
-        parts = value.split(":")  # 08:00:12:30 is from 8:00 to 12:30
-        half = len(parts) // 2
-        if len(parts) % 2 or not half:
-            raise UsageError(f"--range takes COLUMN=LOW:HIGH; got {printable(text)!r}.")
-        ends = [":".join(parts[:half]), ":".join(parts[half:])]
+        ends = _ends(value, kind)
+        if len(ends) > 2 or not all(ends):
+            raise UsageError(f"--range takes {RANGES}; got {printable(text)!r}.")
         out[name] = read_limits(name, ends, record)
     return out
 
 
-def _rows(candidates: Path, record: Record) -> pd.DataFrame:
+def _ends(value: str, kind: str) -> list[str]:
+    """The texts of the two ends of a range, or of the one value in it."""
+    if kind == "boolean":
+        return value.replace(",", ":").split(":")
+    parts = value.split(":")
+    if len(parts) == 1 or (kind == "time" and len(parts) < 4):
+        return [value]
+    half = len(parts) // 2  # 08:00:12:30 is from 8:00 to 12:30
+    return [":".join(parts[:half]), ":".join(parts[half:])] if len(parts) % 2 == 0 else parts
+
+
+def _table(candidates: Path, record: Record) -> Table:
     """Candidates from a file; their index is the line of the file."""
     from sbnn.reports.columns import signs_of, types_of
     from sbnn.tables import reader as tables
 
     table = tables.read(
-        candidates, (), record.features, min_rows=1, types=types_of(record.columns),
-        signs=signs_of(record),
+        candidates, (), record.features, min_rows=1, whole=True,
+        types=types_of(record.columns), signs=signs_of(record),
     )  # fmt: skip
     for line in table.notes:
         note(line)
-    return table.frame[record.features]
+    return table
 
 
 def _complete(rows: pd.DataFrame, fitted: SparseBNNRegressor) -> pd.DataFrame:
@@ -191,7 +202,9 @@ def _answer(
     force: bool,
     as_json: bool,
     unused: Collection[str],
+    whole: pd.DataFrame | None = None,
 ) -> None:
+    """Write and print the suggestions; `whole` are the candidates as in their file."""
     from sbnn._core.files.atomic import write_text
     from sbnn.reports.columns import signs_of
     from sbnn.tables.text import is_tsv
@@ -200,10 +213,11 @@ def _answer(
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         separator = "\t" if is_tsv(out) else signs_of(record).separator
-        rows = written(found, record, digits=6)
+        rows = _as_in_file(written(found, record, digits=6), found, record, whole)
         write_text(out, rows.to_csv(index=False, sep=separator), force)
     if as_json:
         shown = found.astype({c: str for c in found if found[c].dtype.kind not in "ifb"})
+        shown = _as_in_file(shown, found, record, whole, inputs=False)
         print_json(
             {
                 "goal": goal,
@@ -217,6 +231,7 @@ def _answer(
     if out is None:
         shown = written(found.drop(columns=list(unused)), record, digits=4)
         shown["gain"] = _gains(found["gain"], goal, signs_of(record).decimal)
+        shown = _as_in_file(shown, found, record, whole)
         write_output(shown.to_string(index=False) + "\n\n")
     else:
         echo(f"{plural(len(found), 'row')} suggested: {out}")
@@ -228,6 +243,27 @@ def _answer(
         names = listed([repr(name) for name in unused])
         them = "it" if len(unused) == 1 else "them"
         echo(f"Any value will do for {names}: the model does not use {them}.")
+
+
+def _as_in_file(
+    shown: pd.DataFrame,
+    found: pd.DataFrame,
+    record: Record,
+    whole: pd.DataFrame | None,
+    inputs: bool = True,
+) -> pd.DataFrame:
+    """With all columns of the candidates' file; `inputs` too are written as there."""
+    if whole is None:
+        return shown
+    import pandas as pd
+
+    cells = whole.loc[found["line"]].set_axis(shown.index, axis=0)
+    cells.columns = [str(name).strip() for name in cells]
+    added = shown.drop(columns=[name for name in record.features if name in shown])
+    others = cells.drop(columns=[name for name in cells if name in added])
+    if not inputs:
+        others = others.drop(columns=record.features).astype(str).join(shown[record.features])
+    return pd.concat([shown[["line"]], others, added.drop(columns="line")], axis=1)
 
 
 def _gains(gains: pd.Series, goal: str, decimal: str) -> list[str]:

@@ -66,20 +66,23 @@ def predict(
         if out is not None:
             check_file(out, force)
         record = fit_folder.read_record(model)
+        missing = record.options.get("missing", "impute")
+        unused = [name for name, share in record.feature_relevance.items() if share == 0]
         table = tables.read(
             data, (), record.features, min_rows=1, whole=True, encoding=encoding,
             others=record.noise_columns, if_present=True, types=types_of(record.columns),
-            missing=record.options.get("missing", "impute"), signs=signs_of(record),
+            missing=missing, signs=signs_of(record),
+            optional=unused if missing == "impute" else (),
         )  # fmt: skip
         for line in table.notes:
             note(line)
         n = len(table.frame)
         errors = _errors(data, table.frame, record)
-        inputs = table.frame[record.features]
+        inputs = table.frame.reindex(columns=record.features)
         fitted = fit_folder.read_model(model)
         predicted = _predict(fitted, inputs, record.targets, errors)
         flags = flags_of(model, fitted, inputs, record)
-        warn_about(flags, fitted, record.features)
+        warn_about(flags, fitted, record.features, inputs=inputs)
         if out is not None:
             _write(out, table, predicted, flags, force)
         if as_json:

@@ -241,5 +241,5 @@ def _check_cells(frame: pd.DataFrame, columns: Sequence[Column], missing: str) -
             more = f" And {plural(n_more, 'more cell')} of the column." if n_more else ""
             raise ValueError(
                 f"X, row {frame.index[row]!r}, column {frame.columns[k]!r}: "
-                f"{fault(cell, column.type.kind)}{more}"
+                f"{fault(cell, column.type.kind, form=column.type.format)}{more}"
             )

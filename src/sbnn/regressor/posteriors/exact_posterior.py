@@ -16,15 +16,15 @@ from sbnn.evidence.laplace.mixture import (
     inflated_outputs,
     local_weights,
 )
-from sbnn.evidence.laplace.models.layout import Array, input_gradient
+from sbnn.evidence.laplace.models.layout import Array, exchange
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.likelihoods import noise_distribution
-from sbnn.methods.posterior import gradient_shares
+from sbnn.methods.posterior import effect_shares
 from sbnn.problems.network import Network, push_forward
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.scores import NormalMixture, Predictive
 
-N_GRADIENTS = 8  # draws of each optimum for the sensitivities
+N_EFFECTS = 8  # draws of each optimum for the sensitivities
 
 
 @dataclass(frozen=True)
@@ -219,16 +219,16 @@ class ExactPosterior(LaplacePosterior):
         x_t: Array,
         rng: np.random.Generator,
         groups: Array | None = None,
-        n_draws: int = N_GRADIENTS,
+        n_draws: int = N_EFFECTS,
     ) -> tuple[Array, Array]:
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over optima and draws, and its std."""
+        """Share of every input in the sum of total effects: mean over optima and draws, and std."""
         p = len(self.mixture.likelihood.outputs)  # the first output of each target is its centre
         found, weights = [], []
         for k, opt in enumerate(self.mixture.optima):
             phi = self._phi(k)
             for r in rng.choice(len(phi), size=min(n_draws, len(phi)), replace=False):
-                gradient = input_gradient(phi[r], x_t, opt.layout, opt.activation)
-                found.append(gradient_shares(gradient[:, ::p], x_t, groups))
+                change = exchange(phi[r], x_t, opt.layout, opt.activation, groups)
+                found.append(effect_shares(change[:, ::p]))
                 weights.append(self.shares[k].mean() * bool(found[-1].any()))
         shares, own = np.array(found), np.array(weights)
         own = own / own.sum() if own.any() else np.full(len(own), 1.0 / len(own))

@@ -20,13 +20,13 @@ from sbnn.evidence.laplace.mixture import (
     sample,
     shares_at,
 )
-from sbnn.evidence.laplace.models.layout import Array, Layout, input_gradient, n_parameters
+from sbnn.evidence.laplace.models.layout import Array, Layout, exchange, n_parameters
 from sbnn.evidence.laplace.models.precision import Precision
 from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.reach import Reach, WeightedNetwork, some_rows
 from sbnn.likelihoods import from_description
-from sbnn.methods.posterior import gradient_shares
+from sbnn.methods.posterior import effect_shares
 from sbnn.problems.network import Network
 from sbnn.scores import Predictive
 
@@ -191,7 +191,7 @@ class LaplacePosterior:
         groups: Array | None = None,
         n_draws: int = 4,
     ) -> tuple[Array, Array]:
-        """Share of every input in Σⱼ E[(∂f/∂xⱼ)²]: mean over the optima, and its std, each (n_in,).
+        """Share of every input in the sum of total effects: mean over the optima, and its std.
 
         The standard deviation is taken over optima and over draws within them. As in predictions,
         the network is linearised in φ, by a difference quotient. Constant optima are ignored.
@@ -199,14 +199,14 @@ class LaplacePosterior:
         modes, draws, small = [], [], 1e-4
         p = len(self.mixture.likelihood.outputs)  # the first output of each target is its centre
         for opt in self.mixture.optima:
-            gradient = input_gradient(opt.phi, x_t, opt.layout, opt.activation)
-            modes.append(gradient_shares(gradient[:, ::p], x_t, groups))
+            change = exchange(opt.phi, x_t, opt.layout, opt.activation, groups)
+            modes.append(effect_shares(change[:, ::p]))
             for delta in precision_of(opt).draw(rng, n_draws).T:
                 phi = opt.phi.copy()
                 phi[opt.active] += small * delta
-                moved = input_gradient(phi, x_t, opt.layout, opt.activation)
-                drawn = gradient + (moved - gradient) / small
-                draws.append(gradient_shares(drawn[:, ::p], x_t, groups))
+                moved = exchange(phi, x_t, opt.layout, opt.activation, groups)
+                drawn = change + (moved - change) / small
+                draws.append(effect_shares(drawn[:, ::p]))
         own = self.shares.mean(axis=1) * np.any(modes, axis=1)
         own = own / max(own.sum(), 1e-300)
         mean = own @ np.array(modes)

@@ -1,4 +1,4 @@
-"""Networks with pruned weights in plain NumPy: outputs, Jacobians, gradients in the inputs.
+"""Networks with pruned weights in plain NumPy: outputs, Jacobians, effects of inputs.
 
 NumPy on purpose: shapes shrink as weights are pruned, and JAX would have to recompile for each.
 Data have one column per row of the table, so J Jᵀ is a single `syrk` on contiguous memory.
@@ -14,6 +14,9 @@ from sbnn.problems.activations import ACTIVATIONS
 from sbnn.problems.network import layer_slices
 
 Array = np.ndarray
+# Pairs of rows per input in `exchange`: with many inputs and neurons, as many as this work (inputs
+# × neurons × pairs, a second or two) allows, but not fewer than these.
+MAX_WORK, FEWEST_PAIRS = 30_000_000, 50
 
 
 def n_parameters(sizes: tuple[int, ...]) -> int:
@@ -211,3 +214,63 @@ def input_gradient(phi: Array, x_t: Array, layout: Layout, activation: str) -> A
                 sens = sens * slope(*layers[k])
         out[layout.alive[0], o] = sens
     return out
+
+
+def exchange(
+    phi: Array, x_t: Array, layout: Layout, activation: str, groups: Array | None = None
+) -> Array:
+    """Change of the outputs if an input is exchanged with that of another row.
+
+    Unlike a derivative, it is right for inputs with few values, such as one-hot columns. Only the
+    first layer is updated for each input, and inputs without an active weight cost nothing.
+
+    Parameters
+    ----------
+    phi : ndarray, shape (n_parameters,)
+    x_t : ndarray, shape (n_in, n)
+    layout : Layout
+    activation : str
+    groups : ndarray of int, shape (n_in,), optional
+        Inputs with the same number are exchanged together.
+
+    Returns
+    -------
+    ndarray, shape (n_groups, n_out, m)
+        f(x') − f(x) for m ≥ n pairs of rows, the same pairs with every call; zero for inputs
+        without an active weight. In wide tables some of the pairs stand for all.
+    """
+    groups = np.arange(len(x_t)) if groups is None else groups
+    g = ACTIVATIONS[activation].value
+    row, other = _pairs(x_t.shape[1])
+    weights = [layout.weights(phi, k) for k in range(len(layout.sizes) - 1)]
+
+    def outputs(z: Array) -> Array:
+        for w, b in weights[1:]:
+            z = w @ g(z) + b[:, None]
+        return z
+
+    (w, b), live = weights[0], layout.alive[0]
+    z = w @ x_t[live] + b[:, None]
+    f, z = outputs(z)[:, row], z[:, row]
+    out = np.zeros((int(groups.max(initial=-1)) + 1, *f.shape))
+    live_groups = np.unique(groups[live])
+    n_neurons = sum(len(alive) for alive in layout.alive[1:])
+    limit = max(FEWEST_PAIRS, MAX_WORK // max(len(live_groups) * n_neurons, 1))
+    for j in live_groups:
+        mine = groups[live] == j
+        x = x_t[live[mine]]
+        step = x[:, other] - x[:, row]
+        pairs = np.flatnonzero(step.any(axis=0))
+        # Some of the pairs that differ, scaled such that the mean square is that of all pairs.
+        n_differ, pairs = len(pairs), pairs[:limit]
+        change = outputs(z[:, pairs] + w[:, mine] @ step[:, pairs]) - f[:, pairs]
+        out[j][:, pairs] = change * np.sqrt(n_differ / max(len(pairs), 1))
+    return out
+
+
+def _pairs(n: int, enough: int = 500) -> tuple[Array, Array]:
+    """Pairs of different rows: each with the next ones in a fixed random order."""
+    order, n_shifts = np.random.default_rng(0).permutation(n), min(-(-enough // n), max(n - 1, 1))
+    return np.tile(order, n_shifts), np.concatenate(
+        [np.roll(order, -shift) for shift in range(1, n_shifts + 1)]
+    )
