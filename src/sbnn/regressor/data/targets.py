@@ -37,7 +37,7 @@ def check_target(y: Any) -> None:
         _raise_for_dates(values.flat[0] if values.size else "NaT")
     if values.dtype.kind == "f" and np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).reshape(len(values), -1).any(axis=1))
-        row = getattr(y, "index", range(len(values)))[rows[0]]
+        row = (y.index if hasattr(y, "iloc") else range(len(values)))[rows[0]]
         more = f" and {plural(len(rows) - 1, 'more row')}" if len(rows) > 1 else ""
         them = "it" if len(rows) == 1 else "them"
         raise ValueError(f"Input y contains NaN in row {row!r}{more}; leave {them} out.")
