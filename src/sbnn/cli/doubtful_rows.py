@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 Flags = dict[str, list[list[str]]]  # extrapolates, missing, unseen: names of inputs by row
 N_QUESTIONS = 3
-SLIP = (
-    0.85  # similarity of texts that differ by a slip: Gorlitz and Görlitz 0.86, type A and B 0.83
-)
+# Similarity of texts that differ by a slip: Gorlitz and Görlitz 0.86, type A and type B 0.83.
+SLIP = 0.85
 # What is wrong with one row, with several, and what follows from it.
 WORDS = {
     "missing": ("has missing cells", "have missing cells", "the interval is wider there."),

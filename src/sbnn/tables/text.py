@@ -58,8 +58,7 @@ def is_tsv(path: Path) -> bool:
 
 def read_header(path: Path, text: str) -> Header:
     """Find the separator and the header of a table; raise TableError if there is none."""
-    lines = itertools.islice(io.StringIO(text, newline=""), MAX_COMMENTS)
-    first_lines = list(lines)
+    first_lines = list(itertools.islice(io.StringIO(text, newline=""), MAX_COMMENTS))
     table = [line for line in first_lines if not is_comment(line)] or first_lines
     separator = "\t" if is_tsv(path) else _separator(table[:20])
     n_comments = count_comments(first_lines, separator)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sbnn.tables.reader import Table
 
 GOALS = ("accuracy", "minimum", "maximum")
-# How the library's messages name what are options here.
 RANGES = "COLUMN=LOW:HIGH, COLUMN=A,B for categories, or COLUMN=VALUE"
+# How the library's messages name what are options here.
 OPTIONS = {"`ranges`": "--range", "`candidates`": "--candidates", "`n`": "--n"}
 
 

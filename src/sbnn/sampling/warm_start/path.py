@@ -58,7 +58,10 @@ class Path:
 
     def coordinates(self, phi: np.ndarray) -> np.ndarray:
         """φ → z, (n, d)."""
-        u = phi if self.shear is None else np.asarray(self.shear.straighten(phi))
+        return self.whiten(phi if self.shear is None else np.asarray(self.shear.straighten(phi)))
+
+    def whiten(self, u: np.ndarray) -> np.ndarray:
+        """u → z, (n, d)."""
         return solve_triangular(self.factor, (u - self.centre).T, lower=True).T
 
     def inside(self, phi: Array) -> Array:

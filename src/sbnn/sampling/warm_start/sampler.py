@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sbnn._core.float64 import float64
 from sbnn._core.keys import as_key, derive_key, generator
@@ -238,8 +237,7 @@ def init(key: Any, path: Path, reference: Reference, *, n_particles: int = 512) 
     found: list[tuple[np.ndarray, ...]] = []
     n_inside = n_drawn = 0
     while n_inside < n:
-        u = reference.draw(rng, n)
-        z = solve_triangular(path.factor, (u - path.centre).T, lower=True).T
+        z = path.whiten(reference.draw(rng, n))
         log_likelihood, excess = evaluate(path, z)
         inside = excess > -np.inf
         found.append((z[inside], log_likelihood[inside], excess[inside]))
