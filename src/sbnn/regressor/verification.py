@@ -38,7 +38,7 @@ class Verification:
     def verify(
         self,
         key: Key = 0,
-        n_particles: int = 512,
+        n_particles: int = 256,
         on_optimum: Callable[[int, int], None] | None = None,
     ) -> pd.DataFrame:
         """Compare the Laplace evidence of every optimum with the exact one, by sampling.

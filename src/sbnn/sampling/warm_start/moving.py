@@ -46,9 +46,11 @@ def move(
 ) -> tuple[Moved, Tuning]:
     """Move all particles at temperature b until Δ and their coordinates have decorrelated.
 
-    Each half of the population is scaled by the covariance of the other half. The number of steps
-    follows from the step size, which follows the acceptance; the lengths of trajectories vary by
-    ±30 % against periodic orbits.
+    Each half of the population is scaled by the covariance of the other half, one after the other:
+    the second half follows the first where it is now. Moved at the same time, the halves would
+    depend on one another, and so would not keep the density: log evidences in 300 dimensions came
+    out 0.2 nats too low. The number of steps follows from the step size, which follows the
+    acceptance; the lengths of trajectories vary by ±30 % against periodic orbits.
 
     Parameters
     ----------
@@ -71,19 +73,20 @@ def move(
     # Particles do not change between separate modes, however many moves they make.
     one_mode = len(path.whitened.constants) == 1
     straight = np.linalg.inv(_shape(start.z)).T
+    halves = [Moved(*(array[:half] for array in start)), Moved(*(array[half:] for array in start))]
     while n_moves < max_moves and n_calm < 2:
         length = LENGTH * (1 + n_moves // PATIENCE) * rng.uniform(0.7, 1.3)
         n_steps = int(np.clip(round(length / step_size), 1, MAX_STEPS))
-        shapes = [_shape(particles.z[half:]), _shape(particles.z[:half])]
-        parts = [
-            hamiltonian_move(
-                path, derive_key(key, 1 + n_moves, i), beta, shape, step_size, n_steps,
-                *(array[i * half : half + i * half] for array in particles),
-            )
-            for i, shape in enumerate(shapes)
-        ]  # fmt: skip
-        z, log_likelihood, excess, chance = (np.concatenate(pair) for pair in zip(*parts))
-        particles = Moved(z, log_likelihood, excess)
+        chances = []
+        for i in range(2):
+            *moved, chance = hamiltonian_move(
+                path, derive_key(key, 1 + n_moves, i), beta, _shape(halves[1 - i].z),
+                step_size, n_steps, *halves[i],
+            )  # fmt: skip
+            halves[i] = Moved(*moved)
+            chances.append(chance)
+        particles = Moved(*(np.concatenate(pair) for pair in zip(*halves)))
+        chance = np.concatenate(chances)
         n_moves += 1
         n_evaluations += n * (n_steps + 1)
         inside = ~np.isnan(chance)

@@ -23,6 +23,8 @@ from sbnn.sampling.warm_start.path import Path, evaluate
 from sbnn.sampling.warm_start.reference import Reference
 from sbnn.sampling.warm_start.shear import Shear
 
+# Particles per parameter, so that the covariance of each half of them has full rank.
+PER_DIMENSION = 2
 N_GROUPS = 8  # that resample apart from one another, so that their spread is an error
 # Coefficient of variation of the weights of one step: an effective sample size of 0.8 n. With 1,
 # as in TMCMC, weights had heavy tails: forward and backward estimates were 2.6 nats apart on a
@@ -181,7 +183,7 @@ def warm_start(
     key : int or JAX key
         The same key gives the same numbers, on any number of devices.
     n_particles : int
-        Rounded up to a multiple of 16.
+        At least `PER_DIMENSION` per parameter are used, rounded up to a multiple of 16.
     walls : ndarray, shape (n_walls, d), optional
         Restrict φ to points with a · φ ≥ 0 for every row a.
     shear : Shear, optional
@@ -232,6 +234,7 @@ def init(key: Any, path: Path, reference: Reference, *, n_particles: int = 512) 
     ValueError
         If less than a hundredth of the reference lies in the support.
     """
+    n_particles = max(n_particles, PER_DIMENSION * reference.dimension)
     n = -(-n_particles // (2 * N_GROUPS)) * 2 * N_GROUPS
     rng = generator(as_key(key), 0)
     found: list[tuple[np.ndarray, ...]] = []
