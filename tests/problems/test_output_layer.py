@@ -10,23 +10,25 @@ from helpers import rng
 
 from sbnn._core.float64 import float64
 from sbnn.problems.network import Network
-from sbnn.problems.output_layer import output_weights
+from sbnn.problems.output_layer import Output, output_weights
 
 
 def task(sizes, seed=3, pruned=()):
     """Data of `output_weights` for a network with some output weights pruned, and its φ."""
     network, r = Network(sizes), rng(seed)
-    x, n_out, k = r.normal(size=(30, sizes[0])), sizes[-1], sizes[-2] + 1
+    x, n_out = r.normal(size=(30, sizes[0])), sizes[-1]
     phi = r.normal(size=network.n_parameters)
     weights, biases = (np.arange(network.n_parameters)[part] for part in network.slices[-1])
     order = np.c_[weights.reshape(n_out, -1), biases]
-    free = ~np.isin(order, pruned)
     positions = np.setdiff1d(np.arange(network.n_parameters), pruned)
     phi[list(pruned)] = 0.0
-    information, responses = r.uniform(0.5, 9, size=(n_out, 30)), r.normal(size=(n_out, 30))
-    precision = np.where(free, r.uniform(0.1, 2.0, size=(n_out, k)), 1.0)
-    data = (x, information, responses, precision, free.astype(float), positions)
-    return network, data, phi, order
+    outputs = []
+    for mine in order:
+        columns = np.flatnonzero(~np.isin(mine, pruned))
+        precision = r.uniform(0.1, 2.0, size=len(columns))
+        information, responses = r.uniform(0.5, 9, size=30), r.normal(size=30)
+        outputs.append(Output(columns, mine[columns], precision, information, responses))
+    return network, (x, tuple(outputs), positions), phi, order
 
 
 @pytest.mark.parametrize(
@@ -34,19 +36,18 @@ def task(sizes, seed=3, pruned=()):
 )
 def test_output_weights_solve_the_weighted_ridge_problem(sizes, pruned):
     network, data, phi, order = task(sizes, pruned=pruned)
-    x, information, responses, precision, free, positions = data
+    x, outputs, positions = data
     found = np.zeros(network.n_parameters)
     found[positions] = float64(output_weights(network))(data, phi[None, positions])[0]
     hidden = x.T
     for w, b in network.slices[:-1]:
         hidden = np.tanh(phi[w].reshape(-1, len(hidden)) @ hidden + phi[b][:, None])
     features = np.vstack([hidden, np.ones(len(x))])
-    for k, mine in enumerate(order):
-        at = free[k] > 0
-        phi_k = features[at]
-        gram = phi_k * information[k] @ phi_k.T + np.diag(precision[k][at])
-        truth = np.linalg.solve(gram, phi_k @ (information[k] * responses[k]))
-        np.testing.assert_allclose(found[mine[at]], truth, rtol=1e-9)
+    for output in outputs:
+        phi_k = features[output.columns]
+        gram = phi_k * output.information @ phi_k.T + np.diag(output.precision)
+        truth = np.linalg.solve(gram, phi_k @ (output.information * output.responses))
+        np.testing.assert_allclose(found[output.where], truth, rtol=1e-9)
     below = np.setdiff1d(np.arange(network.n_parameters), order)
     assert not found[below].any()
 

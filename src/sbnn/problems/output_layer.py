@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from sbnn.problems.many_networks import hidden_many
 from sbnn.problems.network import Network
+
+
+class Output(NamedTuple):
+    """One output of a network: its free weights, and what they are fitted to."""
+
+    columns: Any  # (k,), features with a free weight; the last feature is the bias
+    where: Any  # (k,), positions of these weights in φ
+    precision: Any  # (k,), of their prior
+    information: Any  # (n,), weights of the rows
+    responses: Any  # (n,)
 
 
 @functools.lru_cache(maxsize=256)
@@ -20,26 +30,22 @@ def output_weights(network: Network) -> Callable[[Any, Any], Any]:
     Given the weights below, the outputs are linear in the output weights v, and v = (ΦᵀΩΦ + A)⁻¹
     ΦᵀΩt fits the responses t best, with features Φ, information Ω and prior precisions A.
 
-    data = (x (n, n_inputs), Ω and t (n_outputs, n), A and whether a weight is free, both
-    (n_outputs, n_features + 1) with the bias last, positions of the free weights in φ (d,)).
+    data = (x (n, n_inputs), an `Output` for each output, positions of the free weights in φ (d,)).
     """
-    weights, biases = network.slices[-1]
-    n_out, width = network.sizes[-1], network.sizes[-2]
 
     def best(data: Any, free_weights: Any) -> Any:
-        x, information, responses, precision, free, positions = data
+        x, outputs, positions = data
         m = len(free_weights)
         phi = jnp.zeros((m, network.n_parameters), free_weights.dtype)
         phi = phi.at[:, positions].set(free_weights)
         hidden = hidden_many(network, phi, x)
         features = jnp.concatenate([hidden, jnp.ones((m, 1, len(x)), x.dtype)], axis=1)
         shift = jnp.zeros_like(phi)
-        for k in range(n_out):
-            mine = features * free[k][:, None]
-            found = _solution(mine, information[k], responses[k], precision[k])
-            first = weights.start + k * width
-            shift = shift.at[:, first : first + width].set(found[:, :-1])
-            shift = shift.at[:, biases.start + k].set(found[:, -1])
+        for output in outputs:
+            found = _solution(
+                features[:, output.columns], output.information, output.responses, output.precision
+            )
+            shift = shift.at[:, output.where].set(found)
         return shift[:, positions]
 
     return best

@@ -8,7 +8,9 @@ import pytest
 from helpers import assert_honest_errors, assert_within_errors, keys
 
 import sbnn
+from sbnn._core.keys import as_key
 from sbnn.sampling.warm_start import Reference, Shear, moving, sampler, warm_start
+from sbnn.sampling.warm_start.path import Path
 
 Normal = sbnn.priors.Normal
 
@@ -80,6 +82,30 @@ def test_particles_that_hardly_move_are_not_called_converged(monkeypatch):
     run = warm_start(problem.target(), off(mean, covariance), keys(1)[0], max_moves=2)
     assert not run.converged
     assert "not" in str(run.reason)
+
+
+def test_each_half_is_scaled_by_the_other_where_it_is_now(monkeypatch):
+    """Otherwise the halves depend on one another, and the moves do not keep the density."""
+    seen = []
+
+    def shape(z):
+        seen.append(z.copy())
+        return np.eye(z.shape[1])
+
+    def shifted(path, key, beta, shape, step_size, n_steps, z, *rest):
+        return (z + 100.0, *rest, np.ones(len(z)))
+
+    monkeypatch.setattr(moving, "_shape", shape)
+    monkeypatch.setattr(moving, "hamiltonian_move", shifted)
+    problem, mean, covariance, _ = gaussian(3)
+    path = Path.between(Reference.of([mean], [covariance]), problem.target(), np.zeros((0, 3)))
+    z, flat = np.random.default_rng(0).normal(size=(32, 3)), np.zeros(32)
+    moving.move(
+        path, as_key(0), 1.0, moving.Moved(z, flat, flat), moving.Tuning.start(3), max_moves=1
+    )
+    _, of_first, of_second = seen  # the first call is for the check of decorrelation
+    np.testing.assert_array_equal(of_first, z[16:])
+    np.testing.assert_array_equal(of_second, z[:16] + 100.0)
 
 
 def banana(d, bend):

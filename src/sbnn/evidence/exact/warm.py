@@ -16,7 +16,7 @@ from sbnn.evidence.laplace.optimum import Optimum
 from sbnn.priors import JointPrior, Normal
 from sbnn.problems.many_networks import gradient_of_many, log_likelihood_of_many
 from sbnn.problems.network import Network
-from sbnn.problems.output_layer import output_weights
+from sbnn.problems.output_layer import Output, output_weights
 from sbnn.problems.symmetry import flip_walls
 from sbnn.problems.target import Target, restricted
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
@@ -168,8 +168,11 @@ def _shear(model: NetworkModel, opt: Optimum, network: Network) -> Shear:
     information_t = np.moveaxis(information, 2, 1).reshape(n_out, n)[:, rows] * (n / few)
     weights, biases = (np.arange(network.n_parameters)[part] for part in network.slices[-1])
     order = np.c_[weights.reshape(n_out, -1), biases]
-    free = np.isin(order, opt.active)
-    precision = np.where(free, np.exp(np.where(free, opt.log_alpha[order], 0.0)), 1.0)
-    x = np.asarray(model.x_t[:, rows].T, float)
-    data = (x, information_t, f_t[:, rows].astype(float), precision, free.astype(float), opt.active)
+    outputs = []
+    for k, mine in enumerate(order):
+        columns = np.flatnonzero(np.isin(mine, opt.active))
+        precision = np.exp(opt.log_alpha[mine[columns]])
+        responses = f_t[k, rows].astype(float)
+        outputs.append(Output(columns, mine[columns], precision, information_t[k], responses))
+    data = (np.asarray(model.x_t[:, rows].T, float), tuple(outputs), opt.active)
     return Shear(data, output_weights(network))
