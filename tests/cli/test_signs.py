@@ -129,3 +129,69 @@ def test_next_prints_and_writes_cells_as_the_table_has_them(place):
 )
 def test_next_names_ends_of_ranges_that_it_cannot_read(place, given, fault):
     assert fault in run("next", place / "fit", "--range", given, code=2).stderr
+
+
+@pytest.mark.parametrize("given", ["size=2,5", "price=2500,4000"])
+def test_next_refuses_a_value_that_may_be_a_range(place, given):
+    name, value = given.split("=")
+    error = run("next", place / "fit", "--range", given, code=2).stderr
+    colon = value.replace(",", ":")
+    assert f"{value} may be one value or a range; write {name}={colon} for the range" in error
+    assert f"or {name}={value}:{value} for the value" in error
+
+
+@pytest.mark.parametrize("given", ["size=2,50", "size=5,2", "size=2,5:2,5"])
+def test_next_holds_a_value_with_a_decimal_comma(place, given):
+    table = run("next", place / "fit", "--n", "1", "--range", given).stdout.splitlines()
+    column = table[0].split().index("size")
+    assert table[1].split()[column] == given.removeprefix("size=").split(":")[0].rstrip("0")
+
+
+def test_predict_and_exported_file_read_iso_dates_in_any_table(place):
+    expected = mean(predicted(place, CERTAIN))
+    found = predicted(place, CERTAIN.replace("01.02.2024", "2024-02-01"))
+    np.testing.assert_allclose(mean(found), expected, rtol=1e-12)
+    run("export", place / "fit", place / "model.py", "--force")
+    predict = runpy.run_path(str(place / "model.py"))["predict"]
+    cells = [["5465", "3,5", "30,5 %", "2024-02-01", "ja"]]
+    np.testing.assert_allclose(predict(cells), expected, rtol=1e-6)
+
+
+def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use(tmp_path):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"used": rng.uniform(size=60).round(4)})
+    data["share"] = [f"{v:.1f} %" for v in rng.uniform(0, 100, 60)]
+    data["same"] = 7
+    data.assign(y=data["used"]).to_csv(tmp_path / "data.csv", index=False)
+    given = [tmp_path / "fit", tmp_path / "new.csv"]
+    run("fit", tmp_path / "data.csv", "--target", "y", *QUICK, "--out", given[0])
+    (tmp_path / "new.csv").write_text("used,share,same\n0.5,12 %,7\n0.5,12,7\n")
+    result = run("predict", *given, "--json")
+    assert len(set(mean(result))) == 1
+    assert json.loads(result.stdout)["missing"] == [[], ["share"]]
+    assert "cells of 'share' are missing, new or cannot be read; the model does not" in (
+        " ".join(result.stderr.split())
+    )
+    (tmp_path / "new.csv").write_text("used,share,same\n0.5,12 %,seven\n")
+    assert "'seven' is not a number" in run("predict", *given, code=2).stderr
+
+
+def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    price = rng.uniform(10, 20, 60).round(2)
+    data = pd.DataFrame({"price": [f"{german(v, 2)} €" for v in price]})
+    data.assign(y=[german(v, 3) for v in price]).to_csv(tmp_path / "d.csv", sep=";", index=False)
+    given = [tmp_path / "fit", tmp_path / "new.csv"]
+    run("fit", tmp_path / "d.csv", "--target", "y", *QUICK, "--out", given[0])
+    (tmp_path / "new.csv").write_text("price\n$15,05\n")
+    fault = "'$15,05' is an amount in $, but the fit had amounts in € there; convert it."
+    assert fault in run("predict", *given, code=2).stderr
+    (tmp_path / "new.csv").write_text("price\n15,05 EUR\n€15,05\n15,05\n")
+    expected = mean(run("predict", *given, "--json"))
+    run("export", given[0], tmp_path / "model.py")
+    predict = runpy.run_path(str(tmp_path / "model.py"))["predict"]
+    np.testing.assert_allclose(predict([["15,05 EUR"], ["€15,05"], ["15,05"]]), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"'\$15,05' is in \$, but the column is in €"):
+        predict([["$15,05"]])
+    error = run("next", given[0], "--range", "price=$11:$12", code=2).stderr
+    assert "'$11' is not a number in € as in the column 'price' of the fit" in error
