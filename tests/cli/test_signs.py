@@ -164,7 +164,8 @@ def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use
     data["same"] = 7
     data.assign(y=data["used"]).to_csv(tmp_path / "data.csv", index=False)
     given = [tmp_path / "fit", tmp_path / "new.csv"]
-    run("fit", tmp_path / "data.csv", "--target", "y", *QUICK, "--out", given[0])
+    sparse = ["--hidden", "1", "--noise", "constant"]
+    run("fit", tmp_path / "data.csv", "--target", "y", *sparse, "--out", given[0])
     (tmp_path / "new.csv").write_text("used,share,same\n0.5,12 %,7\n0.5,12,7\n")
     result = run("predict", *given, "--json")
     assert len(set(mean(result))) == 1
@@ -179,19 +180,20 @@ def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use
 def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     price = rng.uniform(10, 20, 60).round(2)
-    data = pd.DataFrame({"price": [f"{german(v, 2)} €" for v in price]})
+    data = pd.DataFrame({"price": [f"{german(v, 2)} €" for v in price], "size": price.astype(int)})
     data.assign(y=[german(v, 3) for v in price]).to_csv(tmp_path / "d.csv", sep=";", index=False)
     given = [tmp_path / "fit", tmp_path / "new.csv"]
     run("fit", tmp_path / "d.csv", "--target", "y", *QUICK, "--out", given[0])
-    (tmp_path / "new.csv").write_text("price\n$15,05\n")
+    (tmp_path / "new.csv").write_text("price;size\n$15,05;12\n")
     fault = "'$15,05' is an amount in $, but the fit had amounts in € there; convert it."
     assert fault in run("predict", *given, code=2).stderr
-    (tmp_path / "new.csv").write_text("price\n15,05 EUR\n€15,05\n15,05\n")
+    (tmp_path / "new.csv").write_text("price;size\n15,05 EUR;12\n€15,05;12\n15,05;12\n")
     expected = mean(run("predict", *given, "--json"))
     run("export", given[0], tmp_path / "model.py")
     predict = runpy.run_path(str(tmp_path / "model.py"))["predict"]
-    np.testing.assert_allclose(predict([["15,05 EUR"], ["€15,05"], ["15,05"]]), expected, rtol=1e-6)
+    cells = [["15,05 EUR", "12"], ["€15,05", "12"], ["15,05", "12"]]
+    np.testing.assert_allclose(predict(cells), expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"'\$15,05' is in \$, but the column is in €"):
-        predict([["$15,05"]])
+        predict([["$15,05", "12"]])
     error = run("next", given[0], "--range", "price=$11:$12", code=2).stderr
     assert "'$11' is not a number in € as in the column 'price' of the fit" in error
