@@ -10,6 +10,9 @@ import pandas as pd
 import pytest
 from command_line import QUICK, run
 
+from sbnn.cli.terminal import UsageError
+from sbnn.cli.written_cells import check_comma
+
 
 def german(value, digits):
     return f"{value:,.{digits}f}".translate(str.maketrans(",.", ".,"))
@@ -147,6 +150,20 @@ def test_next_holds_a_value_with_a_decimal_comma(place, given):
     assert table[1].split()[column] == given.removeprefix("size=").split(":")[0].rstrip("0")
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "meant"),
+    [("1,200", 1200.0, True), ("2500,4000", 2500.4, False), ("20,300", 20300.0, False),
+     ("0,250", 0.25, True), ("4000,2500", 4000.25, True)],
+)  # fmt: skip
+def test_comma_in_one_value_is_judged_by_the_range_of_the_column(text, value, meant):
+    seen = [800.0, 9000.0] if value > 1 else [0.1, 0.9]
+    if meant:
+        check_comma("a", text, value, seen)
+    else:
+        with pytest.raises(UsageError, match="may be one value or a range"):
+            check_comma("a", text, value, seen)
+
+
 def test_predict_and_exported_file_read_iso_dates_in_any_table(place):
     expected = mean(predicted(place, CERTAIN))
     found = predicted(place, CERTAIN.replace("01.02.2024", "2024-02-01"))
@@ -196,4 +213,4 @@ def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"'\$15,05' is in \$, but the column is in €"):
         predict([["$15,05", "12"]])
     error = run("next", given[0], "--range", "price=$11:$12", code=2).stderr
-    assert "'$11' is not a number in € as in the column 'price' of the fit" in error
+    assert "'$11' is not a number in € as in the column 'price' of the fit." in error

@@ -112,7 +112,7 @@ def read_limits(name: str, texts: list[str], record: Record) -> tuple[Any, ...]:
     """
     from sbnn.reports.columns import signs_of, types_of
     from sbnn.tables.column_types import ColumnType, read_text
-    from sbnn.tables.numerals import PLAIN, THOUSANDS
+    from sbnn.tables.numerals import PLAIN, THOUSANDS, currency_of
 
     found, signs, out = types_of(record.columns)[name], signs_of(record), []
     number = found.kind in ("number", "percent", "empty")
@@ -125,7 +125,9 @@ def read_limits(name: str, texts: list[str], record: Record) -> tuple[Any, ...]:
         if column.wrong[0] or column.missing[0]:
             what = WORDS.get(found.kind, f"a number{f' in {kind.format}' if kind.format else ''}")
             low, comma, high = text.partition(",")
-            hint = f"; for a range, write {name}={low.strip()}:{high.strip()}" if comma else ""
+            hint = ""
+            if comma and currency_of(text) in ("", found.format):
+                hint = f"; for a range, write {name}={low.strip()}:{high.strip()}"
             raise UsageError(
                 f"--range: {printable(text)!r} is not {what} as in the column {name!r} of the "
                 f"fit{printable(hint)}."
@@ -145,13 +147,16 @@ def check_comma(name: str, text: str, value: float, seen: Sequence[float]) -> No
     value : float
         The number that it is read as, with a decimal comma or with thousands.
     seen : sequence of float
-        The column in the fit. A value in its range is meant if the end of the range is not in it.
+        The column in the fit. If the value is in its range and the second number is not, the value
+        is meant.
     """
     ends = PAIR.fullmatch(text.strip().removesuffix("%").rstrip())
     if ends is None or int(ends[1]) >= int(ends[2]):
         return
-    if len(seen) and min(seen) <= value <= max(seen) < int(ends[2]):
-        return
+    if len(seen):
+        low, high = min(seen), max(seen)
+        if low <= value <= high and not low <= int(ends[2]) <= high:
+            return
     raise UsageError(
         f"--range: {text} may be one value or a range; write {name}={ends[1]}:{ends[2]} for the "
         f"range, or {name}={text}:{text} for the value."

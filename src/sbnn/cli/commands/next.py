@@ -106,6 +106,7 @@ def next_measurement(
         if rows is None:
             flags = _in_columns(flags_of(model, fitted, found[record.features], record), limits)
             warn_about(flags, fitted, record.features, "suggested row")
+        unused = [name for name in unused if name not in limits]
         if rows is not None or len(unused) == len(record.features):
             unused = []
         held = [name for name in same if rows is None and name not in limits]
