@@ -29,7 +29,7 @@ from sbnn.reports import fit_folder
 from sbnn.reports import output_paths as outputs
 from sbnn.reports import page as report
 from sbnn.reports.cautions import cautions
-from sbnn.reports.verdict import Sentence
+from sbnn.reports.sentences.verdict import Sentence
 from sbnn.tables import reader as tables
 from sbnn.tables.header import TableError
 

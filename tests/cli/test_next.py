@@ -28,13 +28,14 @@ def table():
 def test_next_prints_rows_and_what_to_expect_from_them(fitted):
     out, _ = fitted
     printed = run("next", out, "--n", "2", "--range", "heat=24:26", "--range", "city=Rome").stdout
-    header, *rows, empty, sentence, unused = printed.splitlines()
-    assert header.split() == ["heat", "city", "y_mean", "y_std", "gain"]
+    header, *rows, empty, sentence, held = printed.splitlines()
+    assert header.split() == ["heat", "city", "batch", "y_mean", "y_std", "gain"]
     assert len(rows) == 2
     assert all("Rome" in row and 24 <= float(row.split()[0]) <= 26 for row in rows)
     assert empty == ""
     assert sentence.startswith("Measuring these 2 rows would reduce the average variance")
-    assert unused == "Any value will do for 'batch': the model does not use it."
+    assert all(row.split()[2] == "7" for row in rows)
+    assert held.startswith("Leave 'batch' as in all rows of the fit: what another value of it")
 
 
 def test_next_agrees_with_the_estimator_in_json_and_in_a_file(fitted, place):
@@ -86,6 +87,14 @@ def test_next_holds_one_value(fitted):
     assert [row["heat"] for row in json.loads(result.stdout)["suggestions"]] == [24.5, 24.5]
 
 
+def test_next_shows_a_held_value_as_given(fitted, place):
+    out, _ = fitted
+    given = ["next", out, "--n", "2", "--range", "heat=24.1234567"]
+    assert [row.split()[0] for row in run(*given).stdout.splitlines()[1:3]] == ["24.1234567"] * 2
+    run(*given, "--out", place / "held.csv")
+    assert pd.read_csv(place / "held.csv", dtype=str)["heat"].tolist() == ["24.1234567"] * 2
+
+
 def test_predict_needs_no_column_that_the_model_does_not_use(fitted, place):
     out, _ = fitted
     rows = table().drop(columns="y").dropna().head(4)
@@ -97,6 +106,7 @@ def test_predict_needs_no_column_that_the_model_does_not_use(fitted, place):
     mean, expected = (json.loads(r.stdout)["predictions"]["y"]["mean"] for r in (part, whole))
     np.testing.assert_allclose(mean, expected, rtol=1e-9)
     assert "has no column 'batch'; the model does not use it." in part.stderr
+    assert part.stderr.count("batch") == 1
     failed = run("predict", out, place / "less.csv", code=2)
     assert "has no column 'heat'" in failed.stderr
 
@@ -185,7 +195,10 @@ def test_next_leaves_out_columns_that_the_model_does_not_use(capsys):
         (["--goal", "best"], "--goal must be one of accuracy, minimum, maximum"),
         (["--range", "heat"], "--range takes COLUMN=LOW:HIGH"),
         (["--range", "cold=1:2"], "has no input 'cold'"),
-        (["--range", "heat=9:8"], "low ≤ high"),
+        (["--range", "heat=9:8"], "with low ≤ high; got (9.0, 8.0)."),
+        (["--range", "heat=24:25", "--range", "heat=26"], "--range is given twice for 'heat'"),
+        (["--range", "heat=20,300"], "write heat=20:300 for the range, or heat=20,300:20,300"),
+        (["--range", "heat=2000,2500"], "for a range, write heat=2000:2500"),
         (["--range", "city=Paris"], "categories of the fit"),
     ],
 )

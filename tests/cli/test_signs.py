@@ -10,6 +10,9 @@ import pandas as pd
 import pytest
 from command_line import QUICK, run
 
+from sbnn.cli.terminal import UsageError
+from sbnn.cli.written_cells import check_comma
+
 
 def german(value, digits):
     return f"{value:,.{digits}f}".translate(str.maketrans(",.", ".,"))
@@ -129,3 +132,85 @@ def test_next_prints_and_writes_cells_as_the_table_has_them(place):
 )
 def test_next_names_ends_of_ranges_that_it_cannot_read(place, given, fault):
     assert fault in run("next", place / "fit", "--range", given, code=2).stderr
+
+
+@pytest.mark.parametrize("given", ["size=2,5", "price=2500,4000"])
+def test_next_refuses_a_value_that_may_be_a_range(place, given):
+    name, value = given.split("=")
+    error = run("next", place / "fit", "--range", given, code=2).stderr
+    colon = value.replace(",", ":")
+    assert f"{value} may be one value or a range; write {name}={colon} for the range" in error
+    assert f"or {name}={value}:{value} for the value" in error
+
+
+@pytest.mark.parametrize("given", ["size=2,50", "size=5,2", "size=2,5:2,5"])
+def test_next_holds_a_value_with_a_decimal_comma(place, given):
+    table = run("next", place / "fit", "--n", "1", "--range", given).stdout.splitlines()
+    column = table[0].split().index("size")
+    assert table[1].split()[column] == given.removeprefix("size=").split(":")[0].rstrip("0")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "meant"),
+    [("1,200", 1200.0, True), ("2500,4000", 2500.4, False), ("20,300", 20300.0, False),
+     ("0,250", 0.25, True), ("4000,2500", 4000.25, True)],
+)  # fmt: skip
+def test_comma_in_one_value_is_judged_by_the_range_of_the_column(text, value, meant):
+    seen = [800.0, 9000.0] if value > 1 else [0.1, 0.9]
+    if meant:
+        check_comma("a", text, value, seen)
+    else:
+        with pytest.raises(UsageError, match="may be one value or a range"):
+            check_comma("a", text, value, seen)
+
+
+def test_predict_and_exported_file_read_iso_dates_in_any_table(place):
+    expected = mean(predicted(place, CERTAIN))
+    found = predicted(place, CERTAIN.replace("01.02.2024", "2024-02-01"))
+    np.testing.assert_allclose(mean(found), expected, rtol=1e-12)
+    run("export", place / "fit", place / "model.py", "--force")
+    predict = runpy.run_path(str(place / "model.py"))["predict"]
+    cells = [["5465", "3,5", "30,5 %", "2024-02-01", "ja"]]
+    np.testing.assert_allclose(predict(cells), expected, rtol=1e-6)
+
+
+def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use(tmp_path):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"used": rng.uniform(size=60).round(4)})
+    data["share"] = [f"{v:.1f} %" for v in rng.uniform(0, 100, 60)]
+    data["same"] = 7
+    data.assign(y=data["used"]).to_csv(tmp_path / "data.csv", index=False)
+    given = [tmp_path / "fit", tmp_path / "new.csv"]
+    sparse = ["--hidden", "1", "--noise", "constant"]
+    run("fit", tmp_path / "data.csv", "--target", "y", *sparse, "--out", given[0])
+    (tmp_path / "new.csv").write_text("used,share,same\n0.5,12 %,7\n0.5,12,7\n")
+    result = run("predict", *given, "--json")
+    assert len(set(mean(result))) == 1
+    assert json.loads(result.stdout)["missing"] == [[], ["share"]]
+    assert "cells of 'share' are missing, new or cannot be read; the model does not" in (
+        " ".join(result.stderr.split())
+    )
+    (tmp_path / "new.csv").write_text("used,share,same\n0.5,12 %,seven\n")
+    assert "'seven' is not a number" in run("predict", *given, code=2).stderr
+
+
+def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    price = rng.uniform(10, 20, 60).round(2)
+    data = pd.DataFrame({"price": [f"{german(v, 2)} €" for v in price], "size": price.astype(int)})
+    data.assign(y=[german(v, 3) for v in price]).to_csv(tmp_path / "d.csv", sep=";", index=False)
+    given = [tmp_path / "fit", tmp_path / "new.csv"]
+    run("fit", tmp_path / "d.csv", "--target", "y", *QUICK, "--out", given[0])
+    (tmp_path / "new.csv").write_text("price;size\n$15,05;12\n")
+    fault = "'$15,05' is an amount in $, but the fit had amounts in € there; convert it."
+    assert fault in run("predict", *given, code=2).stderr
+    (tmp_path / "new.csv").write_text("price;size\n15,05 EUR;12\n€15,05;12\n15,05;12\n")
+    expected = mean(run("predict", *given, "--json"))
+    run("export", given[0], tmp_path / "model.py")
+    predict = runpy.run_path(str(tmp_path / "model.py"))["predict"]
+    cells = [["15,05 EUR", "12"], ["€15,05", "12"], ["15,05", "12"]]
+    np.testing.assert_allclose(predict(cells), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"'\$15,05' is in \$, but the column is in €"):
+        predict([["$15,05", "12"]])
+    error = run("next", given[0], "--range", "price=$11:$12", code=2).stderr
+    assert "'$11' is not a number in € as in the column 'price' of the fit." in error

@@ -133,6 +133,8 @@ def test_candidates_with_missing_cells_are_refused(typed):
     frame = frame.assign(heat=frame["heat"].where(frame.index != 7))
     with pytest.raises(ValueError, match="row 7 has a missing cell"):
         model.suggest(candidates=frame)
+    with pytest.raises(ValueError, match="row 7 has a missing cell"):
+        model.suggest(candidates=frame.loc[[3, 7]])  # the index is an array of integers
 
 
 def test_compact_models_have_nothing_to_start_from(gap):

@@ -371,3 +371,15 @@ def test_new_values_of_constant_text_and_dates_are_flagged(tmp_path):
     new = X.head(3).assign(day=pd.to_datetime(["2024-05-01", "2024-05-02", None]), k=list("xzx"))
     found = sbnn.load(tmp_path / "model.nc").unknown_cells(new)
     assert found["unseen"].tolist() == [[], ["day", "k"], []]
+
+
+def test_outliers_do_not_spoil_the_fills_of_gaps():
+    """Fills are chosen by the noise of a first fit, which a few outliers must not enlarge."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    y = 3 * np.sin(X["a"]) + 2 * X["b"] + rng.normal(size=300)
+    y[:3] += rng.choice([-60, 60], 3)
+    model = SparseBNNRegressor((4,), n_starts=4, random_state=0)
+    model.fit(X.mask(rng.random(X.shape) < 0.1), y)
+    assert model.noise_used_ == "student_t"
+    assert 0.85 < model.typical_noise_at(X).mean() < 1.15

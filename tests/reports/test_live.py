@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import re
@@ -18,7 +19,7 @@ from sbnn.methods.draws_posterior import DrawsPosterior
 from sbnn.reports import page
 from sbnn.reports.baselines import Baseline, baseline_scores
 from sbnn.reports.fit import fit
-from sbnn.reports.live import network
+from sbnn.reports.live import network, rows, suggested
 from sbnn.reports.live.effects import _dates, effect_data, grid, with_values
 from sbnn.reports.live.inputs import input_data
 from sbnn.reports.live.page_data import as_script, page_data
@@ -385,6 +386,13 @@ def test_effects_of_dates_do_not_alias_weekdays_or_hours(days, parts, step):
     np.testing.assert_allclose(np.diff(found), step)
     assert found[0] == 19000.25
     assert abs(found[-1] - found[0] - days) <= 0.5 * step + 1e-9
+
+
+def test_times_of_day_are_shown_as_times(report):
+    assert browser.visit(report, "document.title = charts.timeText(12.61667);").title == "12:37"
+    assert browser.visit(report, "document.title = charts.timeText(23.9999);").title == "23:59"
+    assert rows._cell(datetime.time(8, 30), None) == "08:30"
+    assert suggested._cell(datetime.time(8, 30), None) == "08:30"
 
 
 def test_every_panel_has_at_least_two_ticks(report):

@@ -13,10 +13,11 @@ from sklearn.metrics import r2_score
 
 from sbnn._core.text import explained
 from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
-from sbnn.reports import fit_folder, noise, page, score_tables, validation, verdict
+from sbnn.reports import fit_folder, noise, page, score_tables, validation
 from sbnn.reports.cautions import cautions
 from sbnn.reports.drawing import noise_figures
 from sbnn.reports.fit import Fit, Record, Source, fit
+from sbnn.reports.sentences import verdict
 from sbnn.tables.encoder import ColumnEncoder
 
 OPTIONS = {

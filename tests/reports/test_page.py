@@ -31,15 +31,15 @@ from sbnn.reports import (
     page,
     score_tables,
     validation,
-    verdict,
 )
 from sbnn.reports import fit as fits
 from sbnn.reports.account import about_inputs, about_weights, order_of_inputs, relevance_table
-from sbnn.reports.accuracy import about_accuracy
 from sbnn.reports.cautions import cautions
 from sbnn.reports.drawing import figures, network_graph
 from sbnn.reports.fit import Run, fit, judged
 from sbnn.reports.page import GLOSSARY
+from sbnn.reports.sentences import verdict
+from sbnn.reports.sentences.accuracy import about_accuracy
 
 EVIL = "<script>alert(1)</script>"
 DOLLAR = "$x^{"

@@ -72,8 +72,34 @@ def test_amounts_of_money_are_numbers(tmp_path, cells, separator, values):
 
 
 def test_several_currencies_are_not_one_number(tmp_path):
-    with pytest.raises(TableError, match=r"column 'a': '\$5' is not a number"):
+    with pytest.raises(TableError, match=r"'€6' is an amount in €, but the column is in \$; corr"):
         read(tmp_path, "a,y\n" + "$5,1\n€6,2\n" * 4)
+
+
+def test_names_and_signs_of_a_currency_are_one(tmp_path):
+    found = read(tmp_path, "a,y\n" + "$5,1\nUSD 6,2\nUS$7,3\n" * 4)
+    assert found.frame["a"].tolist() == [5.0, 6.0, 7.0] * 4
+    assert found.types["a"] == ("number", "$")
+
+
+def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
+    types = {"a": read(tmp_path, "a,y\n" + "€5,1\n6 EUR,2\n" * 4).types["a"]}
+
+    def read_new(text):
+        (tmp_path / "new.csv").write_text(f"a\n{text}")
+        return tables.read(tmp_path / "new.csv", (), ["a"], min_rows=1, types=types)
+
+    assert read_new("15 EUR\n€3\n12\n").frame["a"].tolist() == [15, 3, 12]
+    with pytest.raises(
+        TableError, match=r"'\$15' is an amount in \$, but the fit had amounts in €"
+    ):
+        read_new("$15\n")
+    types = {"a": types["a"]._replace(format="")}  # the fit had numbers alone
+    assert read_new("$15\n").frame["a"].tolist() == [15]
+    with pytest.raises(
+        TableError, match=r"line 3, .* '£16' is an amount in £, but the column is in \$"
+    ):
+        read_new("$15\n£16\n$17\n")
 
 
 def test_target_that_is_not_a_number_can_be_left_empty(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 import shlex
@@ -255,6 +256,26 @@ def words(command: str) -> list[str]:
 def listed(items: Sequence[str]) -> str:
     """a, b and c."""
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def plain_repr(value: Any) -> str:
+    """A value in a message: repr, but NumPy numbers as Python has them, and dates as text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_repr((np.float64(9.5), np.int64(8))), plain_repr("a")
+    ('(9.5, 8)', "'a'")
+    >>> plain_repr(np.datetime64("2024-02-01T00:00:00"))
+    '2024-02-01'
+    """
+    if isinstance(value, tuple):
+        return f"({', '.join(map(plain_repr, value))})"
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if isinstance(value, datetime.date):
+        return str(value).removesuffix(" 00:00:00")
+    return repr(value)
 
 
 def unbroken(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +85,7 @@ def warn_about(
     features: Sequence[str],
     what: str = "row",
     inputs: pd.DataFrame | None = None,
+    noted: Collection[str] = (),
 ) -> None:
     """Say how many rows have missing cells, new values, or values outside the fit's range.
 
@@ -101,6 +102,8 @@ def warn_about(
         What a row is called.
     inputs : DataFrame, optional
         The rows; new categories that look like a known one misspelt are named.
+    noted : collection of str
+        Unused inputs that the user has been told about.
     """
     same, unused = constant_columns(fitted, features), unused_columns(fitted, features)
     both = flags["unseen"]
@@ -123,10 +126,11 @@ def warn_about(
                 f"({shown}{', …' if len(counts) > 6 else ''}); {rest}"
                 + (_misspelt(used, inputs, fitted, features) if kind == "unseen" else "")
             )
+    idle -= set(noted)
     if idle:
         note(
-            f"cells of {listed([repr(name) for name in sorted(idle)])} are missing or new; the "
-            "model does not use "
+            f"cells of {listed([repr(name) for name in sorted(idle)])} are missing, new or cannot "
+            "be read; the model does not use "
             f"{'this column' if len(idle) == 1 else 'these columns'}"
         )
 

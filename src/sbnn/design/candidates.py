@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -12,9 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import qmc
 
-from sbnn._core.text import listed
+from sbnn._core.text import listed, plain_repr
 from sbnn.tables.column_types import ColumnType, read_text
-from sbnn.tables.dates import parse_times
+from sbnn.tables.dates import parse_times, times_of
 from sbnn.tables.encoder import ColumnEncoder, InputColumn
 
 # Candidates reach a twentieth of a range beyond its ends and are moved back to them: the best
@@ -79,7 +78,8 @@ class Axis:
         if kind == "date":
             return np.round(x * 86400.0).astype("datetime64[s]")
         if kind == "time":
-            return np.array([_time(hours) for hours in x], dtype=object)
+            minutes = np.minimum(np.round(x * 60.0), 24 * 60 - 1)
+            return times_of(x if self.low == self.high else minutes / 60.0)
         return x.astype(int) if self.whole else x
 
     def allows(self, series: pd.Series) -> np.ndarray:
@@ -96,11 +96,6 @@ class Axis:
 def _digits(low: float, high: float) -> int:
     """Decimals that show a thousandth of a range."""
     return DIGITS - int(np.floor(np.log10(high - low))) if high > low else 300
-
-
-def _time(hours: float) -> datetime.time:
-    minutes = min(round(hours * 60.0), 24 * 60 - 1)
-    return datetime.time(minutes // 60, minutes % 60)
 
 
 def axes(
@@ -193,12 +188,14 @@ def _limits(name: Any, kind: str, given: Any) -> tuple[float, float]:
     several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
     ends = list(given) if several else [given]
     if len(ends) not in (1, 2):
-        raise ValueError(f"The range of {name!r} must be (low, high) or one value; got {given!r}.")
+        shown = plain_repr(tuple(ends))
+        raise ValueError(f"The range of {name!r} must be (low, high) or one value; got {shown}.")
     low, high = position(ends[0], kind, name), position(ends[-1], kind, name)
     if kind == "boolean" and several:  # as a set
         low, high = min(low, high), max(low, high)
     if not low <= high:
-        raise ValueError(f"The range of {name!r} must be (low, high) with low ≤ high; got {given}.")
+        shown = plain_repr(tuple(ends))
+        raise ValueError(f"The range of {name!r} must be (low, high) with low ≤ high; got {shown}.")
     return low, high
 
 
@@ -220,7 +217,7 @@ def position(value: Any, kind: str, name: Any) -> float:
         what = {"date": "dates", "time": "times of day", "boolean": "true or false"}.get(
             kind, "numbers"
         )
-        raise ValueError(f"The range of {name!r} takes {what}; got {value!r}.")
+        raise ValueError(f"The range of {name!r} takes {what}; got {plain_repr(value)}.")
     return found
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sbnn._core.text import plain_repr
 from sbnn.design.candidates import Axis, axes, spread
 from sbnn.design.criteria import Chosen, improve, reduce_variance
 
@@ -118,7 +119,7 @@ class Suggestions:
             row = given.index[int(np.argmax(gaps))]
             raise ValueError(
                 "Candidates must have a known value in every column that the model uses; row "
-                f"{row!r} has a missing cell or a category that the fit did not have."
+                f"{plain_repr(row)} has a missing cell or a category that the fit did not have."
             )
         frame = given[names]
         frame = frame[_inside(frame, allowed, ranges)].drop_duplicates()

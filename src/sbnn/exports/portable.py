@@ -40,10 +40,9 @@ _NO = "false, no, off, f, n, nein, falsch, non, faux, falso, não"
 _WORDS = {**dict.fromkeys(_YES.split(", "), 1.0), **dict.fromkeys(_NO.split(", "), 0.0)}
 _MISSING = {"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a", "nat", "<na>"}
 _SPACES = "[ '’\u00a0\u202f]"
-_CURRENCY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
-_AMOUNT = re.compile(
-    rf"(?P<sign>[+-]?){_CURRENCY}\s?(?P<a>[+-]?[\d.,].*)|(?P<b>.*\d)\s?{_CURRENCY}"
-)
+_CURRENCY = r"(US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+_SAME = {"US$": "$", "USD": "$", "EUR": "€", "GBP": "£"}
+_AMOUNT = re.compile(rf"([+-]?){_CURRENCY}\s?([+-]?[\d.,].*)|(.*\d)\s?{_CURRENCY}")
 _SPACED = re.compile(rf"[+-]?\d{{1,3}}({_SPACES}\d{{3}})+([.,]\d+)?")
 _GROUPED = {",": re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
             ".": re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")}  # fmt: skip
@@ -311,7 +310,8 @@ def _values(described: Any, kind: str, cells: np.ndarray) -> np.ndarray:
         return np.array([codes.get(_label(c), unknown) for c in cells]).reshape(-1, len(unknown))
     if kind in ("number", "percent", "boolean"):
         plain = cells.dtype.kind in "biuf"
-        found = cells.astype(float) if plain else np.array([_number(c, kind) for c in cells])
+        money = described["format"] or next(filter(None, map(_currency, cells)), "")
+        found = cells.astype(float) if plain else np.array([_number(c, kind, money) for c in cells])
         if kind == "boolean" and not np.isin(found, [0.0, 1.0]).all():
             raise ValueError("it is neither true nor false")
         return found.reshape(-1, 1)
@@ -334,7 +334,7 @@ def _label(cell: Any) -> str:
     return re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
 
 
-def _number(cell: Any, kind: str) -> float:
+def _number(cell: Any, kind: str, currency: str = "") -> float:
     if not isinstance(cell, str):
         return float(cell)
     text = cell.strip()
@@ -343,9 +343,10 @@ def _number(cell: Any, kind: str) -> float:
     if text.endswith("%") != (kind == "percent"):
         raise ValueError(f"{text!r} {'has no' if kind == 'percent' else 'has a'} percent sign")
     text = text.rstrip("% ")
-    amount = _AMOUNT.fullmatch(text)
-    if amount:
-        text = amount["b"] or amount["sign"] + amount["a"]
+    if amount := _AMOUNT.fullmatch(text):
+        if currency not in ("", _currency(text)):
+            raise ValueError(f"{text!r} is in {_currency(text)}, but the column is in {currency}")
+        text = amount[4] or amount[1] + amount[3]
     if _SPACED.fullmatch(text):
         text = re.sub(_SPACES, "", text)
     mark = "." if _DECIMAL == "," else ","
@@ -357,6 +358,12 @@ def _number(cell: Any, kind: str) -> float:
     if not np.isfinite(found) or "_" in text:
         raise ValueError(f"{text!r} is not a number")
     return found
+
+
+def _currency(cell: Any) -> str:
+    found = _AMOUNT.fullmatch(str(cell).strip())
+    name = (found[2] or found[5]) if found else ""
+    return _SAME.get(name, name)
 
 
 def _moment(cell: Any, form: str) -> Any:

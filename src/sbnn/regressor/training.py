@@ -12,6 +12,7 @@ from sbnn.evidence.columns import relevant_columns
 from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.mixture import NoiseTrial, Trial, for_new_rows
 from sbnn.evidence.laplace.models.network import NetworkModel
+from sbnn.evidence.laplace.noise_choice import has_outliers
 from sbnn.evidence.laplace.options import Options
 from sbnn.likelihoods import CANDIDATES, NAMES, Likelihood
 from sbnn.methods.posterior import Posterior
@@ -23,6 +24,7 @@ from sbnn.regressor.noise import name_of
 from sbnn.regressor.options import samples_optima
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 
+OUTLIERS = 6.0  # standard deviations of the target
 _FLEXIBLE = {NAMES[name] for name in CANDIDATES if name != "constant"}
 
 
@@ -91,7 +93,10 @@ def train(task: Task) -> Trained:
 
 
 def quick_posterior(task: Task) -> Posterior:
-    """A posterior by the Laplace method: one family, the simplest noise, a quarter of the starts.
+    """A posterior by the Laplace method: one family, one kind of noise, a quarter of the starts.
+
+    The noise is the simplest, or Student-t noise if that is one of the kinds and the target has
+    outliers: Gaussian noise would be far too large.
 
     Parameters
     ----------
@@ -101,10 +106,12 @@ def quick_posterior(task: Task) -> Posterior:
     -------
     Posterior
     """
-    name, kind = next(iter(task.kinds.items()))
+    name = next(iter(task.kinds))
+    if "student_t" in task.kinds and has_outliers(task.rows.y.T, OUTLIERS):
+        name = "student_t"
     options = replace(task.options, n_starts=max(2, task.options.n_starts // 4))
     simple = replace(
-        task, architectures=task.architectures[-1:], kinds={name: kind}, options=options
+        task, architectures=task.architectures[-1:], kinds={name: task.kinds[name]}, options=options
     )
     return _laplace(simple).posterior
 

@@ -184,7 +184,8 @@ def columns_table(fitted: Fit) -> list[dict[str, str]]:
         kind = read_as.get("kind", column.kind)
         if kind == "number" and not column.n_missing:
             continue
-        what = KINDS[kind]
+        currency = read_as.get("format", "") if kind == "number" else ""
+        what = f"amounts in {currency}" if currency else KINDS[kind]
         if column.kind == "category":
             n, n_rare = len(column.levels), sum(v == column.other for v in column.levels.values())
             what = "1 category" if n == 1 else f"{n:,} categories"

@@ -28,8 +28,8 @@ from sbnn.reports.baselines import baseline_scores
 from sbnn.reports.cautions import cautions
 from sbnn.reports.columns import describe
 from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers, typical_levels
+from sbnn.reports.sentences.verdict import Sentence, verdict
 from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out, n_refits
-from sbnn.reports.verdict import Sentence, verdict
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.numerals import PLAIN, Signs
 

@@ -222,17 +222,24 @@ def extrapolations(folder: Path, frame: pd.DataFrame, record: Record) -> dict[st
     dict of ndarray of bool
         By input that holds numbers or dates; empty if the folder has no training table.
     """
-    if not (folder / DATA).is_file():
+    seen = training_inputs(folder, record)
+    if seen is None:
         return {}
+    numeric = [name for name in frame if not isinstance(seen[name].dtype, pd.CategoricalDtype)]
+    numbers = lambda table: pd.DataFrame({name: numbers_of(table[name]) for name in numeric})
+    return outside_range(numbers(seen), numbers(frame))
+
+
+def training_inputs(folder: Path, record: Record) -> pd.DataFrame | None:
+    """The inputs in the training table of a fit, by type; None if the folder has no table."""
+    if not (folder / DATA).is_file():
+        return None
     _check_digest(folder, DATA)
     seen = _read_table(folder / DATA)
     if len(seen) != record.data.rows:
         raise TableError(f"{folder / DATA} is damaged: {len(seen)} of {record.data.rows} rows.")
     # By position: an input may have the same name as the column of line numbers.
-    seen = _typed(seen.iloc[:, : frame.shape[1]], record.columns, record.features)
-    numeric = [name for name in frame if not isinstance(seen[name].dtype, pd.CategoricalDtype)]
-    numbers = lambda table: pd.DataFrame({name: numbers_of(table[name]) for name in numeric})
-    return outside_range(numbers(seen), numbers(frame))
+    return _typed(seen.iloc[:, : len(record.features)], record.columns, record.features)
 
 
 def _read_table(path: Path) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from sbnn.reports.live.rows import worst_rows
 from sbnn.reports.live.suggested import next_measurements
 from sbnn.reports.noise import about_size, outlier_limit
 from sbnn.reports.output_paths import REPORT
-from sbnn.reports.verdict import evidence_text
+from sbnn.reports.sentences.verdict import evidence_text
 
 # In this order: later scripts use earlier ones.
 SCRIPTS = ("data.js", "predictor.js", "charts.js", "whatif.js", "rows.js", "fit.js")

@@ -16,7 +16,7 @@ from sbnn._core.text import plural
 from sbnn.tables import dates
 from sbnn.tables.column_types import MISSING, MISSING_TEXT, Column, ColumnType
 from sbnn.tables.header import TableError, exclude_options, is_number
-from sbnn.tables.numerals import LARGEST, PLAIN, SMALLEST, Cells, Signs
+from sbnn.tables.numerals import LARGEST, PLAIN, SMALLEST, Cells, Signs, currency_of
 
 MORE = 3
 CHOICES = ("impute", "drop", "error")  # what to do about missing cells
@@ -35,6 +35,7 @@ class Roles(NamedTuple):
     missing: str = "impute"
     types: Mapping[str, ColumnType] | None = None  # of the inputs, from a fit
     signs: Signs | None = None  # in its numbers
+    ignored: Collection[str] = ()  # inputs whose cells are missing if they cannot be read
 
 
 class Typed(NamedTuple):
@@ -79,7 +80,8 @@ def read_columns(
     found: dict[str, Column] = {}
     for name in roles.inputs:
         known = None if roles.types is None else roles.types[name]
-        found[name] = read(name, known, name in roles.categorical)
+        column = read(name, known, name in roles.categorical)
+        found[name] = _without_wrong(column) if name in roles.ignored else column
     targets = {name: read(name, None, False) for name in roles.targets}
     if roles.types is None:
         notes += _leave_out(path, found, roles, _with_targets(targets.values(), len(lines)))
@@ -101,9 +103,19 @@ def read_columns(
         name, k = first(wrong)
         hint = _hint(name, roles)
         kind, form = found[name].type
-        problem = fault(show(name, k), kind, hint, signs, form)
+        fitted = (roles.types or {}).get(name)
+        problem = fault(show(name, k), kind, hint, signs, form, bool(fitted and fitted.format))
         raise_for_cells(path, wrong, lines, problem)
     return Typed(found, *_rows_kept(path, found, roles, lines, notes))
+
+
+def _without_wrong(column: Column) -> Column:
+    """The column with its wrong cells missing."""
+    values, wrong = column.values.copy(), column.wrong
+    values[wrong] = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
+    return column._replace(
+        values=values, missing=column.missing | wrong, wrong=np.zeros_like(wrong)
+    )
 
 
 def _hint(name: str, roles: Roles) -> str:
@@ -215,9 +227,17 @@ def check_spread(path: Path, columns: Mapping[str, np.ndarray]) -> None:
 
 
 def fault(
-    cell: str, kind: str = "number", hint: str = "", signs: Signs = PLAIN, form: str = ""
+    cell: str,
+    kind: str = "number",
+    hint: str = "",
+    signs: Signs = PLAIN,
+    form: str = "",
+    of_fit: bool = False,
 ) -> str:
-    """What is wrong with a cell of a column of this kind; `form` is the format of dates."""
+    """What is wrong with a cell; `kind` and `form` are those of the column, see `ColumnType`.
+
+    `of_fit` says that `form` is that of a fit, and the cell that of a new row.
+    """
     text, whose = cell.strip(), "the fit" if signs.known else "this table"
     if text.lower() in (MISSING_TEXT if kind == "category" else MISSING):
         shown = f"'{text}'" if text else "an empty cell"
@@ -236,6 +256,9 @@ def fault(
         return f"{shown} is neither true nor false{hint}."
     if text.lower().lstrip("+-") in ("inf", "infinity"):
         return f"'{text}' is infinite; every value must be finite."
+    if form and (currency := currency_of(text)) not in ("", form):
+        held = f"the fit had amounts in {form} there" if of_fit else f"the column is in {form}"
+        return f"{shown} is an amount in {currency}, but {held}{hint or '; convert it'}."
     if kind == "percent" and is_number(text.replace(",", "")):
         return f"{shown} has no percent sign, but the column holds percentages{hint}."
     if kind == "number" and text.endswith("%") and is_number(text[:-1].replace(",", "")):

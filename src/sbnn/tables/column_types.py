@@ -24,6 +24,7 @@ from sbnn.tables.numerals import (
     convert_each,
     convert_plain,
     is_written_number,
+    most_frequent_currency,
 )
 
 MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-", "#n/a"})
@@ -44,7 +45,8 @@ class ColumnType(NamedTuple):
     """The type of a column.
 
     `kind` is "number", "percent", "boolean", "date", "time", "category", or "empty" if no cell
-    says what it is; `format` is that of dates in text, or the words of booleans: yes/no.
+    says what it is; `format` is that of dates in text, the words of booleans (yes/no), or the
+    currency of amounts, such as €.
     """
 
     kind: str
@@ -92,7 +94,7 @@ def read_text(
     kind = "category" if categorical else "" if known is None else known.kind
     if kind in ("", "number") and (quick := convert_plain(cells, signs)) is not None:
         nothing = np.zeros(len(quick), dtype=bool)
-        return Column(ColumnType("number"), quick, nothing, nothing)
+        return Column(known or ColumnType("number"), quick, nothing, nothing)
     texts = np.array([cell.strip() for cell in cells], dtype=object)
     lower = [text.lower() for text in texts]
     missing = np.array([word in MISSING for word in lower], dtype=bool)
@@ -101,7 +103,8 @@ def read_text(
     if not kind:
         kind, form, ambiguous = _kind(texts[~missing], signs)
     if kind in ("number", "percent"):
-        values, percent = convert_each(texts, signs)
+        form = form or most_frequent_currency(texts)
+        values, percent = convert_each(texts, signs, form)
         wrong = np.isnan(values) | (~percent if kind == "percent" else percent)
     elif kind == "boolean":
         values = np.array([WORDS.get(word, np.nan) for word in lower])
@@ -109,7 +112,7 @@ def read_text(
         values = np.where(np.isin(plain, [0.0, 1.0]), plain, values)
         wrong = np.isnan(values)
     elif kind == "date":
-        values = dates.parse(texts.tolist(), form or dates.ISO)
+        values = dates.parse_or_iso(texts.tolist(), form or dates.ISO)
         wrong = ~dates.in_range(values)
     elif kind == "time":
         values = dates.parse_times(texts.tolist())

@@ -107,6 +107,30 @@ def parse(cells: Sequence[str], form: str) -> np.ndarray:
     return times.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
 
 
+def parse_or_iso(cells: Sequence[str], form: str) -> np.ndarray:
+    """Dates in a format or as in 2023-12-31, which no format can mistake; NaT where a cell is none.
+
+    Parameters
+    ----------
+    cells : sequence of str
+    form : str
+
+    Returns
+    -------
+    ndarray of datetime64[us], shape (n,)
+
+    Examples
+    --------
+    >>> parse_or_iso(["31.12.2023", "2023-12-31"], "%d.%m.%Y").astype("datetime64[D]").tolist()
+    [datetime.date(2023, 12, 31), datetime.date(2023, 12, 31)]
+    """
+    found = parse(cells, form)
+    rest = np.flatnonzero(np.isnat(found)).tolist()
+    if form != ISO and len(rest):
+        found[rest] = parse([cells[k] for k in rest], ISO)
+    return found
+
+
 def in_range(values: np.ndarray) -> np.ndarray:
     """Whether each date is between the years `FIRST_YEAR` and `LAST_YEAR`; NaT is not.
 

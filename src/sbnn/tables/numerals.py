@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ WITH_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 THOUSANDS = {",": WITH_COMMAS, ".": WITH_POINTS}
 OTHER = {",": ".", ".": ","}
 _CURRENCY = r"(US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+SAME_CURRENCY = {"US$": "$", "USD": "$", "EUR": "€", "GBP": "£"}
 AMOUNT = re.compile(rf"(?P<sign>[+-]?){_CURRENCY}\s?(?P<a>[+-]?[\d.,].*)|(?P<b>.*\d)\s?{_CURRENCY}")
 
 
@@ -65,18 +67,21 @@ def convert_plain(cells: Cells, signs: Signs) -> np.ndarray | None:
     return values
 
 
-def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
+def convert_each(cells: Cells, signs: Signs, currency: str = "") -> tuple[np.ndarray, np.ndarray]:
     """The number in each cell, NaN where there is none, and whether it has a percent sign.
 
-    12 % becomes 12, and $12 too, unless the column has several currencies. A thousands separator is
-    accepted if all cells of the column that have it leave no doubt: 1,234 alone may also be a
-    decimal comma, unless commas separate the cells or the rest of the table shows that they mark
-    thousands. A cell with another decimal sign than the table's is not a number.
+    12 % becomes 12, and $12 too; an amount in another currency than the column's is not a number,
+    because the rate is not known. A thousands separator is accepted if all cells of the column that
+    have it leave no doubt: 1,234 alone may also be a decimal comma, unless commas separate the
+    cells or the rest of the table shows that they mark thousands. A cell with another decimal sign
+    than the table's is not a number.
 
     Parameters
     ----------
     cells : sequence of str
     signs : Signs
+    currency : str
+        Of the column, from `currency_of`; the most frequent one of the cells if empty.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def convert_each(cells: Cells, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     texts = [cell.strip() for cell in cells]
     percent = np.array([text.endswith("%") for text in texts], dtype=bool)
     texts = [text[:-1].rstrip() if sign else text for text, sign in zip(texts, percent)]
-    texts = _amounts(texts)
+    texts = _amounts(texts, currency or most_frequent_currency(texts))
     mark = OTHER[signs.decimal] if _has_thousands(texts, signs) else ""
     values = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
@@ -133,10 +138,29 @@ def _amount(text: str) -> re.Match[str] | None:
     return AMOUNT.fullmatch(text)
 
 
-def _amounts(texts: list[str]) -> list[str]:
-    """Cells without their sign of currency, unless the column has several currencies."""
-    names = {match[2] or match[5] for match in map(_amount, texts) if match is not None}
-    return list(map(bare, texts)) if len(names) == 1 else texts
+def currency_of(text: str) -> str:
+    """The currency of an amount, "" if it has none; the sign stands for all its names.
+
+    Examples
+    --------
+    >>> currency_of("12,50 EUR"), currency_of("-$1,234"), currency_of("12 m")
+    ('€', '$', '')
+    """
+    found = _amount(text.strip())
+    name = "" if found is None else found[2] or found[5]
+    return SAME_CURRENCY.get(name, name)
+
+
+def most_frequent_currency(cells: Cells) -> str:
+    """The currency of most amounts in a column, the first of equally frequent ones, or ""."""
+    found = Counter(map(currency_of, cells))
+    del found[""]
+    return found.most_common(1)[0][0] if found else ""
+
+
+def _amounts(texts: list[str], currency: str) -> list[str]:
+    """Cells without their sign of currency, except those with another one."""
+    return [bare(text) if currency_of(text) == currency else text for text in texts]
 
 
 def _has_thousands(texts: Sequence[str], signs: Signs) -> bool:

@@ -55,6 +55,7 @@ def read(
     types: Mapping[str, ColumnType] | None = None,
     signs: Signs | None = None,
     optional: Sequence[str] = (),
+    ignored: Sequence[str] = (),
 ) -> Table:
     """Read features by their types and targets as numbers; other columns may hold anything.
 
@@ -90,6 +91,8 @@ def read(
         In the numbers of a fit, for numbers that can be read in two ways.
     optional : sequence of str
         Features that the file may lack; they are then absent from the frame, which a note says.
+    ignored : sequence of str
+        Features whose cells count as missing if they cannot be read.
 
     Returns
     -------
@@ -130,7 +133,9 @@ def read(
     excluded = [*exclude, *(name for name in hidden if name not in {*targets, *others})]
     inputs = select(path, header, targets, features, excluded, others)
     codes = _categorical(path, categorical, inputs)
-    roles = Roles(inputs, targets, others, codes, features is not None, missing, types, signs)
+    roles = Roles(
+        inputs, targets, others, codes, features is not None, missing, types, signs, ignored
+    )
     if is_parquet:
         table = parquet.read(path, found, roles, whole)
     else:

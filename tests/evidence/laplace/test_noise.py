@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers import rng
@@ -92,6 +95,17 @@ def test_slope_of_the_information_is_the_derivative(likelihood):
     expected = Likelihood.information_slope(likelihood, f, theta, factor)
     found = likelihood.information_slope(f, theta, factor)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, np.full(25, 2.0)])
+def test_step_too_far_is_rejected_without_a_warning(monkeypatch, weights):
+    model, opt = linear(VaryingStudentT())
+    model = replace(model, weights=weights)
+    far = SimpleNamespace(solve=lambda gradient: np.full(len(gradient), 1e4))
+    monkeypatch.setattr(lo, "factorise", lambda *_: (far,))
+    before, term = opt.phi.copy(), lo.linearise(model, opt)
+    assert lo.lm_step(model, opt, term) == (term, 0.0)
+    np.testing.assert_array_equal(opt.phi, before)
 
 
 def test_constant_log_sigma_output_is_mackays_noise():

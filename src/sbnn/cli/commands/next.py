@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from sbnn.cli import options as opt
 from sbnn.cli.doubtful_rows import Flags, constant_columns, flags_of, unused_columns, warn_about
 from sbnn.cli.streams import write_output
 from sbnn.cli.terminal import UsageError, echo, error_handling, note, print_json, printable
-from sbnn.cli.written_cells import plain_number, read_limits, written
+from sbnn.cli.written_cells import check_comma, plain_number, read_limits, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,10 +86,12 @@ def next_measurement(
         if out is not None:
             check_file(out, force)
         record = fit_folder.read_record(model)
-        limits = _ranges(ranges or [], record)
-        table = None if candidates is None else _table(candidates, record)
-        rows = None if table is None else table.frame[record.features]
+        limits = _ranges(ranges or [], record, model)
         fitted = fit_folder.read_model(model)
+        same = constant_columns(fitted, record.features)
+        unused = [name for name in unused_columns(fitted, record.features) if name not in same]
+        table = None if candidates is None else _table(candidates, record, unused)
+        rows = None if table is None else table.frame[record.features]
         if rows is not None:
             rows = _complete(rows, fitted)
             flags = flags_of(model, fitted, rows, record)
@@ -101,17 +103,18 @@ def next_measurement(
             for name, option in OPTIONS.items():
                 text = text.replace(name, option)
             raise UsageError(text) from None
-        unused = unused_columns(fitted, record.features)
         if rows is None:
             flags = _in_columns(flags_of(model, fitted, found[record.features], record), limits)
             warn_about(flags, fitted, record.features, "suggested row")
+        unused = [name for name in unused if name not in limits]
         if rows is not None or len(unused) == len(record.features):
             unused = []
+        held = [name for name in same if rows is None and name not in limits]
         whole = None if table is None else table.whole
-        _answer(_named(found, record), record, goal, out, force, as_json, unused, whole)
+        _answer(_named(found, record), record, goal, out, force, as_json, unused, whole, held)
 
 
-def _ranges(given: list[str], record: Record) -> dict[str, Any]:
+def _ranges(given: list[str], record: Record, folder: Path) -> dict[str, Any]:
     """Limits or categories by column."""
     out: dict[str, Any] = {}
     for text in given:
@@ -121,6 +124,8 @@ def _ranges(given: list[str], record: Record) -> dict[str, Any]:
         if name not in record.features:
             known = ", ".join(map(repr, record.features[:20]))
             raise UsageError(f"--range: the fit has no input {printable(name)!r}; it has {known}.")
+        if name in out:
+            raise UsageError(f"--range is given twice for {printable(name)!r}; give one range.")
         kind = record.columns[name]["kind"]
         if kind == "category":
             out[name] = value.split(",")
@@ -129,7 +134,17 @@ def _ranges(given: list[str], record: Record) -> dict[str, Any]:
         if len(ends) > 2 or not all(ends):
             raise UsageError(f"--range takes {RANGES}; got {printable(text)!r}.")
         out[name] = read_limits(name, ends, record)
+        if len(ends) == 1 and "," in value and kind in ("number", "percent"):
+            check_comma(name, value, out[name][0], _seen(name, record, folder))
     return out
+
+
+def _seen(name: str, record: Record, folder: Path) -> list[float]:
+    """The known numbers of a column in the fit; empty if the folder has no table."""
+    from sbnn.reports.fit_folder import training_inputs
+
+    inputs = training_inputs(folder, record)
+    return [] if inputs is None else inputs[name].dropna().tolist()
 
 
 def _ends(value: str, kind: str) -> list[str]:
@@ -143,14 +158,14 @@ def _ends(value: str, kind: str) -> list[str]:
     return [":".join(parts[:half]), ":".join(parts[half:])] if len(parts) % 2 == 0 else parts
 
 
-def _table(candidates: Path, record: Record) -> Table:
+def _table(candidates: Path, record: Record, unused: Sequence[str]) -> Table:
     """Candidates from a file; their index is the line of the file."""
     from sbnn.reports.columns import signs_of, types_of
     from sbnn.tables import reader as tables
 
     table = tables.read(
         candidates, (), record.features, min_rows=1, whole=True,
-        types=types_of(record.columns), signs=signs_of(record),
+        types=types_of(record.columns), signs=signs_of(record), ignored=unused,
     )  # fmt: skip
     for line in table.notes:
         note(line)
@@ -203,8 +218,12 @@ def _answer(
     as_json: bool,
     unused: Collection[str],
     whole: pd.DataFrame | None = None,
+    held: Sequence[str] = (),
 ) -> None:
-    """Write and print the suggestions; `whole` are the candidates as in their file."""
+    """Write and print the suggestions; `whole` are the candidates as in their file.
+
+    `held` are columns that were the same in all rows of the fit.
+    """
     from sbnn._core.files.atomic import write_text
     from sbnn.reports.columns import signs_of
     from sbnn.tables.text import is_tsv
@@ -239,6 +258,12 @@ def _answer(
     used = [name for name in record.features if name in found and name not in unused]
     if found[used].astype(str).duplicated().any() and "line" not in found:
         echo("Rows with the same inputs are repeated measurements, which average the noise.")
+    if held:
+        names, it = listed([repr(name) for name in held]), "it" if len(held) == 1 else "them"
+        echo(
+            f"Leave {names} as in all rows of the fit: what another value of {it} would change is "
+            "not known."
+        )
     if unused:
         names = listed([repr(name) for name in unused])
         them = "it" if len(unused) == 1 else "them"

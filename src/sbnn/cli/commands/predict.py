@@ -9,7 +9,7 @@ import typer
 
 from sbnn._core.text import listed, plural
 from sbnn.cli import options as opt
-from sbnn.cli.doubtful_rows import flags_of, warn_about
+from sbnn.cli.doubtful_rows import constant_columns, flags_of, unused_columns, warn_about
 from sbnn.cli.row_columns import check_positive
 from sbnn.cli.streams import write_utf8
 from sbnn.cli.terminal import echo, error_handling, note, print_json, warn
@@ -67,22 +67,24 @@ def predict(
             check_file(out, force)
         record = fit_folder.read_record(model)
         missing = record.options.get("missing", "impute")
-        unused = [name for name, share in record.feature_relevance.items() if share == 0]
+        fitted = fit_folder.read_model(model)
+        unused = unused_columns(fitted, record.features) if missing == "impute" else []
+        same = constant_columns(fitted, record.features)
         table = tables.read(
             data, (), record.features, min_rows=1, whole=True, encoding=encoding,
             others=record.noise_columns, if_present=True, types=types_of(record.columns),
-            missing=missing, signs=signs_of(record),
-            optional=unused if missing == "impute" else (),
+            missing=missing, signs=signs_of(record), optional=unused,
+            ignored=[name for name in unused if name not in same],
         )  # fmt: skip
         for line in table.notes:
             note(line)
         n = len(table.frame)
         errors = _errors(data, table.frame, record)
         inputs = table.frame.reindex(columns=record.features)
-        fitted = fit_folder.read_model(model)
         predicted = _predict(fitted, inputs, record.targets, errors)
         flags = flags_of(model, fitted, inputs, record)
-        warn_about(flags, fitted, record.features, inputs=inputs)
+        absent = [name for name in inputs if name not in table.frame]  # a note above says so
+        warn_about(flags, fitted, record.features, inputs=inputs, noted=absent)
         if out is not None:
             _write(out, table, predicted, flags, force)
         if as_json:

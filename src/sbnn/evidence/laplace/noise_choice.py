@@ -40,6 +40,22 @@ NOISE = Stage("comparing kinds of noise", 0.2, 0.05)
 CHANGE = Stage("learning the noise", 0.45, 0.05)
 
 
+def has_outliers(y_t: Array, limit: float = GROSS) -> bool:
+    """Whether a value is far from the median, in standard deviations by the interquartile range.
+
+    Parameters
+    ----------
+    y_t : array, shape (K, n)
+    limit : float
+
+    Returns
+    -------
+    bool
+    """
+    low, middle, high = np.quantile(y_t, (0.25, 0.5, 0.75), axis=1, keepdims=True)
+    return bool(((high > low) & (np.abs(y_t - middle) > limit / 1.349 * (high - low))).any())
+
+
 def paths_for(y_t: Array) -> dict[Likelihood, float]:
     """The kinds of noise that starts begin with, and their shares.
 
@@ -60,9 +76,7 @@ def paths_for(y_t: Array) -> dict[Likelihood, float]:
     >>> list(paths_for(y).values()), list(paths_for(np.append(y, [[100.0]], axis=1)).values())
     ([1.0, 0.125], [0.125, 1.0])
     """
-    low, middle, high = np.quantile(y_t, (0.25, 0.5, 0.75), axis=1, keepdims=True)
-    gross = (high > low) & (np.abs(y_t - middle) > GROSS / 1.349 * (high - low))
-    if gross.any():
+    if has_outliers(y_t):
         return {CONSTANT: EXTRA, StudentT(): 1.0}
     return {CONSTANT: 1.0, VaryingStudentT(): EXTRA}
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
 from sbnn._core.arrays import unmasked
-from sbnn._core.text import plural
+from sbnn._core.text import plain_repr, plural
 from sbnn.regressor.data.targets import check_target
 from sbnn.tables.cells import fault, is_identifier
 from sbnn.tables.column_types import Column, ColumnType, read_series
@@ -107,8 +107,9 @@ def read_new(estimator: Any, X: Any, encoder: ColumnEncoder, missing: str) -> En
         X = validate_data(estimator, X, dtype="numeric", reset=False, ensure_all_finite=finite)
         return encoder.encode_numbers(np.asarray(X, dtype=float))
     frame = _frame(validate_data(estimator, X, skip_check_array=True, reset=False))
-    columns = _columns(frame, [column.type for column in encoder.columns])
-    _check_cells(frame, columns, missing)
+    types = [column.type for column in encoder.columns]
+    columns = _columns(frame, types)
+    _check_cells(frame, columns, missing, types)
     return encoder.encode(columns)
 
 
@@ -226,7 +227,12 @@ def _check_text(series: pd.Series, column: Column, declared: bool, text_allowed:
         )
 
 
-def _check_cells(frame: pd.DataFrame, columns: Sequence[Column], missing: str) -> None:
+def _check_cells(
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    missing: str,
+    types: Sequence[ColumnType] | None = None,
+) -> None:
     """Raise a ValueError for the first cell that is infinite, missing or of another type."""
     for k, column in enumerate(columns):
         wrong = column.wrong
@@ -239,7 +245,9 @@ def _check_cells(frame: pd.DataFrame, columns: Sequence[Column], missing: str) -
             cell = "NaN" if column.missing[row] else str(frame.iloc[row, k])
             n_more = int(wrong.sum()) - 1
             more = f" And {plural(n_more, 'more cell')} of the column." if n_more else ""
+            kind, form = column.type
+            of_fit = types is not None and bool(types[k].format)
             raise ValueError(
-                f"X, row {frame.index[row]!r}, column {frame.columns[k]!r}: "
-                f"{fault(cell, column.type.kind, form=column.type.format)}{more}"
+                f"X, row {plain_repr(frame.index[row])}, column {plain_repr(frame.columns[k])}: "
+                f"{fault(cell, kind, form=form, of_fit=of_fit)}{more}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ def _cell(value: Any, words: tuple[str, str] | None) -> str:
         return "missing"
     if words is not None:
         return words[int(value)]
+    if isinstance(value, datetime.time):
+        return f"{value:%H:%M}"
     if hasattr(value, "strftime"):
         return f"{value:%Y-%m-%d}"
     return number(float(value)) if isinstance(value, int | float | np.number) else visible(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ def _cell(value: Any, words: tuple[str, str] | None) -> str:
         return words[int(value)]
     if isinstance(value, pd.Timestamp):
         return str(value.date())
+    if isinstance(value, datetime.time):
+        return f"{value:%H:%M}"
     if isinstance(value, float | int | np.number) and not isinstance(value, bool):
         return number(float(value))
     return str(value)

@@ -30,11 +30,12 @@ const charts = (function () {
   }
   const dateText = (days) => new Date(Math.round(days * 864e5)).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
   // Names of the values of an input that has names rather than numbers: 0, 1, and so on.
+  const timeText = (hours) => new Date(Math.min(Math.round(hours * 60), 1439) * 6e4).toISOString().slice(11, 16);
   const namesOf = (input) => input.words || (input.levels ? input.levels.map((level) => level.name) : null);
   function text(input, value) {
     if (value === null) return "missing";
     if (namesOf(input)) return namesOf(input)[value] ?? number(value);
-    return input.kind === "date" ? dateText(value) : number(value, 6);
+    return input.kind === "date" ? dateText(value) : input.kind === "time" ? timeText(value) : number(value, 6);
   }
 
   // ---------------------------------------------------------------------- axes
@@ -165,5 +166,5 @@ const charts = (function () {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  return { showTip, hideTip, number, rounded, text, namesOf, axisOf, range, frame, line, band, bar, dot, rug, hover, element, responsive, csv, download, dateText, shorten };
+  return { showTip, hideTip, number, rounded, text, namesOf, axisOf, range, frame, line, band, bar, dot, rug, hover, element, responsive, csv, download, dateText, timeText, shorten };
 })();

@@ -32,21 +32,22 @@ const whatif = (function () {
       row.append(select);
       setters[k] = (v) => { select.value = v; };
     } else {
-      const slider = document.createElement("input"), exact = document.createElement("input"), isDate = input.kind === "date";
+      const slider = document.createElement("input"), exact = document.createElement("input");
+      const isDate = input.kind === "date", isTime = input.kind === "time";
       const step = input.whole ? 1 : (input.high - input.low) / 500 || 1;
       Object.assign(slider, { type: "range", min: input.low, max: input.high, step: input.whole ? 1 : "any", id: name.htmlFor });
-      Object.assign(exact, { type: isDate ? "date" : "number", step: "any", ariaLabel: input.name + ", exact value" });
+      Object.assign(exact, { type: isDate ? "date" : isTime ? "time" : "number", step: "any", ariaLabel: input.name + ", exact value" });
       // Arrow keys move by a five-hundredth of the range: without a step they would hardly move.
       slider.addEventListener("keydown", (event) => {
         const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
         if (way && !input.whole) { event.preventDefault(); changed(Math.min(Math.max(values[k] + way * step, input.low), input.high)); }
       });
       slider.addEventListener("input", () => changed(slider.valueAsNumber));
-      exact.addEventListener("input", () => changed(isDate ? fromDate(exact.value) : exact.valueAsNumber));
+      exact.addEventListener("input", () => changed(isDate ? fromDate(exact.value) : isTime ? exact.valueAsNumber / 36e5 : exact.valueAsNumber));
       row.append(slider, exact);
       setters[k] = (v) => {
         slider.value = v;
-        if (exact !== document.activeElement) exact.value = isDate ? asDate(v) : Number(v.toPrecision(7));
+        if (exact !== document.activeElement) exact.value = isDate ? asDate(v) : isTime ? charts.timeText(v) : Number(v.toPrecision(7));
         row.classList.toggle("outside", v < input.low || v > input.high);
       };
     }

@@ -56,7 +56,9 @@ class RegressionModel(Model):
         if self.weights is None:
             return self.likelihood.misfit(self.y_t, f, per_row(noise))
         y, f = (a.astype(float, copy=False) for a in (self.y_t, f))
-        return -float((self.weights * self.likelihood.log_density(y, f, per_row(noise))).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected
+            log_density = self.likelihood.log_density(y, f, per_row(noise))
+            return -float((self.weights * log_density).sum())
 
     def normaliser(self, noise: Array) -> float:
         if self.weights is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
-from sbnn.reports.verdict import _verified
+from sbnn.reports.sentences.verdict import _verified
 
 
 @pytest.mark.parametrize(

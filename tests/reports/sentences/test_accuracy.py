@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sbnn.reports.accuracy import about_accuracy, about_gaps
+from sbnn.reports.sentences.accuracy import about_accuracy, about_gaps
 from sbnn.reports.validation import HeldOut
 from sbnn.tables.encoder import ColumnEncoder
 

@@ -18,10 +18,10 @@ from sbnn._core.text import (
 from sbnn.regressor.noise import WORDS, NoiseChosen
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.reports.account import about_formula, about_inputs, about_weights
-from sbnn.reports.accuracy import about_accuracy, about_gaps
 from sbnn.reports.cautions import noise_text
 from sbnn.reports.columns import about_missing
 from sbnn.reports.noise import has_heavy_tails, is_noise_known, typical_levels, varies
+from sbnn.reports.sentences.accuracy import about_accuracy, about_gaps
 
 if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
