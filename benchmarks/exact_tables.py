@@ -26,8 +26,9 @@ def exact(table: pd.DataFrame) -> str:
         for _, row in table.iterrows()
     ]
     return (
-        "Log evidence of the best optimum of a fit with constant noise to the training part of "
-        "split 0 (standardised data), by Laplace and by warm-start SMC. SMC estimates it three "
+        "Log evidence of the best optimum of a fit to the training part of split 0 (standardised "
+        "data), by Laplace and by warm-start SMC. The noise is constant; networks with a second "
+        "output have varying Student-t noise. SMC estimates the evidence three "
         "times: the bridge estimate is the result, and *forward against backward* is the largest "
         "difference between the one-sided ones. Errors, times and k̂ are means over the keys.\n\n"
         + markdown(pd.DataFrame(rows))

@@ -629,7 +629,7 @@ def test_sampling_methods_are_compared_on_request_only():
     reasons = {"laplace": "", "nsbl": "", "standard": "is too large"}
     chosen, left_out = comparison_table.choose(None, reasons, folds=3)
     assert chosen == ["laplace", "mean", "bayesian_ridge", "gaussian_process"]
-    assert left_out["nsbl"].startswith("samples: 4 runs of a minute or more; include it")
+    assert left_out["nsbl"].startswith("sampling takes 4 runs of a minute or more")
     assert left_out["standard"] == "is too large"
     assert comparison_table.choose(["nsbl", "nsbl"], reasons) == (["nsbl"], {})
     assert comparison_table.choose(["mean"], reasons) == (["mean"], {})

@@ -159,7 +159,7 @@ def test_predict_warns_about_new_values_of_constant_columns(fitted, place):
     assert answer["extrapolates"] == [[], [], [], []]
     assert (
         "1 of 4 rows has a new value in a column that was the same in all rows of the fit "
-        "('batch': 1); the model cannot know their effect"
+        "('batch': 1); the model cannot know the effect"
     ) in result.stderr
 
 

@@ -170,7 +170,7 @@ def test_verdict_gives_the_coverage_range_allowed_by_chance(several):
     held = several.held_out
     wide = replace(held, lower=held.y - 1.0, upper=held.y + 1.0)
     sentence = verdict.verdict(replace(several, held_out=wide))[2]
-    assert "100 % of 40 such rows, within what chance allows (88 to 100 %)" in sentence.text
+    assert "100 % of 40 unseen rows, within what chance allows (88 to 100 %)" in sentence.text
 
 
 def test_verdict_flags_narrow_intervals_bad_predictions_and_awkward_tables(several):

@@ -64,7 +64,7 @@ def choose(
             raise TableError(f"{method} {reasons[method]}; give a smaller --hidden.")
     if requested:
         return list(dict.fromkeys(requested)), {}
-    slow = f"samples: {folds + 1} runs of a minute or more; include it with --method"
+    slow = f"sampling takes {folds + 1} runs of a minute or more; request it with --method"
     skipped = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
     chosen = [m for m in reasons if m in COMPARED and m not in skipped]
     return [*chosen, *BASELINES], skipped

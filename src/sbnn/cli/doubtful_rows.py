@@ -30,7 +30,7 @@ WORDS = {
     "constant": (
         "has a new value in a column that was the same in all rows of the fit",
         "have new values in columns that were the same in all rows of the fit",
-        "the model cannot know their effect, and the interval does not include it.",
+        "the model cannot know the effect, and the interval does not include it.",
     ),
     "extrapolates": (
         "is outside the range of the fit", "are outside the range of the fit",

@@ -112,7 +112,7 @@ def about_inputs(fitted: Fit) -> str:
             for row in clear[:N_SHOWN]
         ]
         text = f"The prediction depends on {listed([*shown, *_more(len(clear))])}; in brackets, "
-        text += "what left-out rows lose in log density if it is withheld, in nats per row (0.1: "
+        text += "what left-out rows lose in log density without that input, in nats per row (0.1: "
         text += "errors about 10 % larger)."
         if any(len(row["members"]) > 1 for row in clear[:N_SHOWN]):
             text += " Inputs joined by “or” say much the same and count as one."

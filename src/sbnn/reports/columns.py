@@ -189,7 +189,8 @@ def columns_table(fitted: Fit) -> list[dict[str, str]]:
         if column.kind == "category":
             n, n_rare = len(column.levels), sum(v == column.other for v in column.levels.values())
             what = "1 category" if n == 1 else f"{n:,} categories"
-            what += f", {n_rare:,} of them rare and taken together" if n_rare else ""
+            what += f", {n_rare:,} of them rare" if n_rare else ""
+            what += " and combined" if n_rare > 1 else ""
         if column.kind == "empty":
             what = KINDS["empty"]
         elif kind == "date":

@@ -130,7 +130,7 @@ def about_constant_columns(X: pd.DataFrame, n_shown: int = 8) -> list[str]:
         return []
     return [
         f"The same value in every row: {', '.join(constant[:n_shown])}. What another value would "
-        "change cannot be learned; predictions for one are flagged."
+        "change cannot be learned; predictions for other values are flagged."
     ]
 
 

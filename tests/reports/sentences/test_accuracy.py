@@ -75,5 +75,5 @@ def test_weights_count_rows():
 def test_larger_errors_of_rows_with_missing_cells_are_explained(gaps, relevance, larger, said):
     errors = np.where(np.arange(100) < gaps, larger * ERRORS, ERRORS)
     text = about_gaps(made_up(errors, gaps, relevance=relevance), 0)
-    expected = "error is larger: 2 in the 20 rows with missing cells, 0.1 in complete ones."
+    expected = "2 in the 20 rows with gaps in inputs that the model uses, 0.1 in the others."
     assert (expected in text) == bool(text) == said

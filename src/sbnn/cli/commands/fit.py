@@ -189,5 +189,6 @@ def _print_summary(record: Record, seconds: float) -> None:
     note(
         f"took {duration(seconds)}: fit {duration(record.seconds)}, "
         + (f"verification {duration(verified)}, " if verified else "")
-        + f"held-out rows {duration(record.seconds_unseen)}, the rest reading and writing"
+        + f"held-out rows {duration(record.seconds_unseen)}, "
+        + "the rest figures, simple models and files"
     )

@@ -92,8 +92,9 @@ def about_gaps(fitted: Fit, k: int) -> str:
     n = int(incomplete.sum())
     return (
         f" Where cells are missing, the typical error is larger: {number(errors[1], 2)} in the "
-        f"{'row' if n == 1 else plural(n, 'row')} with missing cells, {number(errors[2], 2)} in "
-        f"complete ones{'' if near.all() else ', without those that do not fit the rest'}."
+        f"{'row' if n == 1 else plural(n, 'row')} with gaps in inputs that the model uses, "
+        f"{number(errors[2], 2)} in the others"
+        f"{'' if near.all() else ', without those that do not fit the rest'}."
     )
 
 

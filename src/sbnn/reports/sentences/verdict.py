@@ -67,7 +67,9 @@ def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
     n, (share, effective) = len(fitted.held_out.rows), fitted.held_out.coverage(k)
     least, most = coverage_range(effective)
     own = float(own_uncertainty(fitted)[k])
-    start = f"95 % intervals for “{fitted.targets[k]}” cover {percent(share, n)} of {n:,} such rows"
+    start = (
+        f"95 % intervals for “{fitted.targets[k]}” cover {percent(share, n)} of {n:,} unseen rows"
+    )
     start += "" if effective == n else " with their weights"
     known = "given as" if is_noise_known(fitted) else "estimated as"
     end = (
