@@ -112,6 +112,7 @@ def test_candidates_are_chosen_from_and_filtered_by_ranges(typed):
         ({"n": 0}, "`n` must be a whole number"),
         ({"goal": "best"}, "`goal` must be one of 'accuracy'"),
         ({"ranges": {"height": (0, 1)}}, "names the column 'height'"),
+        ({"ranges": {"Heats": (0, 1)}}, "'Heats', .* did you mean 'heat'"),
         ({"ranges": {"heat": (2, 1)}}, "low ≤ high"),
         ({"ranges": {"heat": ("hot", 1)}}, "takes numbers; got 'hot'"),
         ({"ranges": {"day": ("soon", "2024-01-01")}}, "takes dates; got 'soon'"),

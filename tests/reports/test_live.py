@@ -315,7 +315,9 @@ def test_partial_dependence_is_the_average_prediction(typed):
 def test_worst_rows_are_farthest_from_their_prediction(typed):
     held = typed.held_out
     away = ((held.y - held.mean) / held.std)[:, 0]
-    found = worst_rows(typed)["rows"]
+    inputs, found = worst_rows(typed).values()
+    used = np.array(typed.features)[typed.model.feature_relevance_ > 0]
+    assert set(inputs) <= set(used)
     order = np.argsort(-np.abs(away))[: len(found)]
     assert [row["line"] for row in found] == typed.data.index[held.rows[order]].tolist()
     assert [row["outside"] for row in found] == (~held.inside[order, 0]).tolist()

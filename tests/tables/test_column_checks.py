@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from sbnn.tables.column_checks import (
+    about_alike_categories,
     about_repeated_columns,
     about_row_numbers,
     about_similar_columns,
@@ -121,3 +122,11 @@ def test_inputs_that_count_the_rows_get_a_warning():
 def test_row_numbers_may_be_large_and_have_gaps(values, counts):
     frame = pd.DataFrame({"id": values, "a": np.sin(values)})
     assert bool(about_row_numbers(frame)) == counts
+
+
+def test_categories_that_differ_in_case_or_spaces_only_are_named():
+    counts = {"city": {"Oslo": 40, "oslo": 1, "New  York": 2, "New York": 3, "Rome": 9}, "x": {}}
+    first, second = about_alike_categories(counts)
+    assert "“Oslo” (40 rows) and “oslo” (1 row)" in first
+    assert "“New York” (3 rows) and “New  York” (2 rows)" in second
+    assert about_alike_categories({"type": {"A1": 3, "A2": 4}}) == []

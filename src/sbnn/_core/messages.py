@@ -367,8 +367,9 @@ class OptimaNotConverged(Message, code="optima_not_converged"):
             text += "the log evidence was still changing"
         else:
             most = f"up to {self.change:.1f}" if self.change >= 0.1 else "less than 0.1"
-            text += f"the log evidence still changed by {most} nat in the last ten"
-        text += ", and more weights might have been pruned."
+            text += f"the log evidence changed by {most} nat in the last ten"
+        calm = self.change is not None and self.change < 0.1
+        text += f", {'but' if calm else 'and'} more weights might have been pruned."
         rough = self.change is None or self.change > 1
         return text + (" Treat the evidence and the pruning as rough." if rough else "")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sbnn._core.text import listed, plural
 from sbnn.cli.terminal import note, warn
+from sbnn.tables.column_checks import folded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +149,9 @@ def _misspelt(
     new = dict.fromkeys(
         (name, str(inputs[name].iloc[row])) for row, names in enumerate(unseen) for name in names
     )
-    found = ((name, text, similar(text, list(known[name]))) for name, text in new)
+    # The most frequent category comes last: of those that differ in case only, it is the one meant.
+    ranked = {name: sorted(counts, key=lambda c: counts[c]) for name, counts in known.items()}
+    found = ((name, text, similar(text, ranked[name])) for name, text in new)
     shown = [
         f" {name!r} has {text!r}: did you mean {close!r}?" for name, text, close in found if close
     ]
@@ -156,7 +159,7 @@ def _misspelt(
 
 
 def similar(text: str, known: Sequence[str]) -> str | None:
-    """The known category that a text most likely is, or None.
+    """The known category that a text most likely is, or None; of equal ones the last.
 
     Numbers must be the same, and short codes differ by case only: A2 is not A1 misspelt.
 
@@ -166,15 +169,17 @@ def similar(text: str, known: Sequence[str]) -> str | None:
     ('München', 'München')
     >>> similar("type C", ["type A", "type B"]), similar("Bremen", ["Köln", "München"])
     (None, None)
+    >>> similar("ACME", ["acme", "Acme"])
+    'Acme'
     """
     import difflib
     import re
 
-    folded = {" ".join(name.casefold().split()): name for name in known[:5000]}
-    asked = " ".join(text.casefold().split())
-    if asked in folded:
-        return folded[asked]
+    by_folded = {folded(name): name for name in known[-5000:]}
+    asked = folded(text)
+    if asked in by_folded:
+        return by_folded[asked]
     digits = re.findall(r"\d", asked)
-    same = [name for name in folded if re.findall(r"\d", name) == digits]
+    same = [name for name in by_folded if re.findall(r"\d", name) == digits]
     close = difflib.get_close_matches(asked, same, n=1, cutoff=SLIP)
-    return folded[close[0]] if close else None
+    return by_folded[close[0]] if close else None

@@ -15,6 +15,7 @@ from sbnn._core.text import listed, plain_repr
 from sbnn.tables.column_types import ColumnType, read_text
 from sbnn.tables.dates import parse_times, times_of
 from sbnn.tables.encoder import ColumnEncoder, InputColumn
+from sbnn.tables.header import nearest
 
 # Candidates reach a twentieth of a range beyond its ends and are moved back to them: the best
 # points often lie on the edge, which points spread over a box never touch.
@@ -128,9 +129,11 @@ def axes(
     given = dict(ranges or {})
     unknown = [name for name in given if name not in set(names)]
     if unknown:
+        close = nearest(str(unknown[0]), [str(name) for name in names])
+        hint = "" if close is None else f"; did you mean {close!r}?"
         raise ValueError(
-            f"`ranges` names the column {unknown[0]!r}, which the model does not have; it has "
-            f"{listed([repr(name) for name in list(names)[:20]])}."
+            f"`ranges` names the column {unknown[0]!r}, which the model does not have{hint or '.'} "
+            f"It has {listed([repr(name) for name in list(names)[:20]])}."
         )
     out = []
     for k, (name, column) in enumerate(zip(names, encoder.columns)):

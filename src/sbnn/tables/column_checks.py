@@ -1,11 +1,13 @@
-"""Checks on DataFrames: constant, equal and similar columns, row numbers, few and equal rows."""
+"""Checks on tables: constant, equal and similar columns, categories, row numbers, few rows."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from sbnn._core.text import plural
+from sbnn._core.text import listed, plural
 
 # 1 − |r| below this is rounding: columns then differ by 1.4e-6 of their spread.
 SAME = 1e-12
@@ -121,6 +123,45 @@ def _counts(values: np.ndarray) -> bool:
         return False
     begins = first in (0.0, 1.0) or (first >= LARGE and not YEARS[0] <= first <= last <= YEARS[1])
     return bool(begins and np.mean(steps == 1) >= MOST_STEPS)
+
+
+def about_alike_categories(counts: Mapping[str, Mapping[str, int]], n_shown: int = 3) -> list[str]:
+    """Sentences on categories that differ in upper case or spaces only.
+
+    Parameters
+    ----------
+    counts : mapping
+        By column: rows of every category.
+    n_shown : int
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> print(about_alike_categories({"city": {"Oslo": 40, "oslo": 1, "Rome": 9}})[0][:46])
+    “city” has “Oslo” (40 rows) and “oslo” (1 row)
+    """
+    out = []
+    for column, of_column in counts.items():
+        alike: dict[str, list[str]] = {}
+        for category in of_column:
+            alike.setdefault(folded(category), []).append(category)
+        for group in alike.values():
+            if len(group) > 1:
+                group.sort(key=lambda category: -of_column[category])
+                shown = [f"“{name}” ({plural(of_column[name], 'row')})" for name in group]
+                out.append(
+                    f"“{column}” has {listed(shown)}, which differ in case or spaces only; they "
+                    "count as different categories."
+                )
+    return out[:n_shown]
+
+
+def folded(category: str) -> str:
+    """A category without upper case and superfluous spaces."""
+    return " ".join(category.casefold().split())
 
 
 def about_constant_columns(X: pd.DataFrame, n_shown: int = 8) -> list[str]:

@@ -11,6 +11,7 @@ import pandas as pd
 from sbnn._core.data_warning import DataWarning
 from sbnn._core.messages import Message
 from sbnn.tables.column_checks import (
+    about_alike_categories,
     about_constant_columns,
     about_duplicate_rows,
     about_few_rows,
@@ -64,6 +65,7 @@ def about_table(
     both = np.column_stack([np.nan_to_num(encoded.values), encoded.missing, targets])
     texts = [
         *about_constant_columns(frame),
+        *about_alike_categories({n: c.counts or {} for n, c in zip(names, encoder.columns)}),
         *about_repeated_columns(frame),
         *about_similar_columns(frame),
         *about_few_rows(len(targets)),

@@ -66,13 +66,15 @@ def worst_rows(fitted: Fit, n: int = N_WORST) -> dict[str, Any]:
     Returns
     -------
     dict
-        inputs (names of the most relevant ones) and rows: line, target, observed, predicted,
-        interval, stds (the distance, with sign) and values of the inputs, as text.
+        inputs (names of the most relevant ones that the model uses) and rows: line, target,
+        observed, predicted, interval, stds (the distance, with sign) and values of the inputs, as
+        text.
     """
     held = fitted.held_out
     stds = (held.y - held.mean) / np.maximum(held.std, 1e-300)
     order = np.argsort(-np.abs(stds), axis=None, kind="stable")[:n]
-    top = order_of_inputs(fitted.model)[:N_VALUES]
+    used = fitted.model.feature_relevance_ > 0
+    top = [j for j in order_of_inputs(fitted.model) if used[j]][:N_VALUES]
     words = {j: words_of(fitted, fitted.features[j]) for j in top}
     rows = []
     for row, k in zip(*np.unravel_index(order, stds.shape)):
