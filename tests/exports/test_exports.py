@@ -235,7 +235,8 @@ def test_python_file_refuses_what_it_cannot_predict(typed, tmp_path):
     predict = runpy.run_path(str(tmp_path / "model.py"))["predict"]
     with pytest.raises(ValueError, match="'heat' has missing cells"):
         predict(new.assign(heat=np.nan))
-    with pytest.raises(ValueError, match=r"'city' \(category\) has a cell that is not known"):
+    unknown = r"'city' \(category\) has a cell that is not known: 'Paris' in row 1; known: \['"
+    with pytest.raises(ValueError, match=unknown):
         predict(new.assign(city="Paris"))
     with pytest.raises(ValueError, match="X has no column 'on'"):
         predict(new.drop(columns="on"))

@@ -130,6 +130,11 @@ def named_line(theta, x):
     return theta[0] + theta[1] * jnp.asarray(x["t"])
 
 
+def test_text_as_inputs_is_refused_in_plain_words():
+    with pytest.raises(ValueError, match="`x` must hold numbers; got 'warm'"):
+        result_of(problem_of(line, x=X), DRAWS).predict(["warm"])
+
+
 @pytest.mark.parametrize("model", [line, named_line])
 def test_pandas_inputs_do_not_make_a_black_box(model):
     frame = pd.DataFrame({"t": X, "other": 0.0}, index=range(100, 112))

@@ -254,9 +254,8 @@ def _cells(values: Any) -> np.ndarray:
 def _column(described: Any, cells: np.ndarray) -> np.ndarray:
     """A column as inputs of the network; cells of inputs without effect may be unknown."""
     kind, name = described["kind"], described["name"]
-    numeric = cells.dtype.kind in "biuf"
     missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
-    if not numeric:
+    if cells.dtype.kind not in "biuf":
         missing = np.array([_is_missing(cell, kind) for cell in cells], dtype=bool)
     if kind == "empty" or (kind == "category" and "" in described["codes"]):
         missing &= False
@@ -278,8 +277,9 @@ def _column(described: Any, cells: np.ndarray) -> np.ndarray:
     if (wrong & missing).any():
         raise ValueError(f"Column {name!r} has missing cells; this file cannot fill them.")
     if wrong.any():
-        cell = cells[np.argmax(wrong)]
-        raise ValueError(f"Column {name!r} ({kind}) has a cell that is not known: {cell!r}")
+        row, codes = int(np.argmax(wrong)), list(described.get("codes", ()))[:8]
+        place = f"{cells[row]!r} in row {row + 1}" + (f"; known: {codes}" if codes else "")
+        raise ValueError(f"Column {name!r} ({kind}) has a cell that is not known: {place}")
     return np.where(unknown, 0.0, values)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from sbnn._core.arrays import as_real
 from sbnn._core.float64 import float64
 from sbnn._core.forks import require_usable_jax
-from sbnn._core.text import plural
+from sbnn._core.text import plain_repr, plural
 from sbnn.likelihoods import Likelihood
 from sbnn.likelihoods.model import ModelAt, ModelLikelihood, check_predictions
 from sbnn.priors import KnownPrior
@@ -132,9 +132,16 @@ def as_inputs(x: Any, traced: bool = False) -> Any:
     Returns
     -------
     any
+
+    Raises
+    ------
+    ValueError
+        If JAX traces the model, and `x` is an array that does not hold numbers.
     """
     if isinstance(x, list | tuple):
-        return np.asarray(x)
+        x = np.asarray(x)
+    if traced and isinstance(x, np.ndarray) and x.size and x.dtype.kind not in "biufc":
+        raise ValueError(f"`x` must hold numbers; got {plain_repr(x.ravel()[0])}.")
     if not traced or not hasattr(x, "to_numpy"):
         return x
     if hasattr(x, "columns"):
