@@ -805,15 +805,19 @@ def test_fit_warns_about_duplicate_inputs(known, place, instant, monkeypatch):
 
 def test_unreadable_file_is_a_one_line_error(fitted, place, monkeypatch):
     """Without permission; root may read everything, so the answer of the system is replaced."""
-    out, _ = fitted
-    real = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK and real(path, mode))
+    (out, _), data = fitted, place / "data.csv"
+    access, read = os.access, tables.Path.read_bytes
 
-    def forbidden(path):
-        raise PermissionError(13, "Permission denied", str(path))
+    def is_allowed(path, mode):
+        return access(path, mode) and (mode != os.R_OK or tables.Path(path) != data)
 
-    monkeypatch.setattr(tables.Path, "read_bytes", forbidden)
-    data = place / "data.csv"
+    def read_bytes(path):
+        if path == data:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(os, "access", is_allowed)
+    monkeypatch.setattr(tables.Path, "read_bytes", read_bytes)
     for command in (["fit", data, "--target", "y"], ["fit", data], ["predict", out, data]):
         message = run(*command, code=2).stderr.splitlines()
         assert message == [f"sbnn: {data} cannot be read: Permission denied."]

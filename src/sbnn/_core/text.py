@@ -258,6 +258,11 @@ def listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
 
 
+def folded(text: str) -> str:
+    """A text without upper case and superfluous spaces."""
+    return " ".join(text.casefold().split())
+
+
 def plain_repr(value: Any) -> str:
     """A value in a message: repr, but NumPy numbers as Python has them, and dates as text.
 

@@ -7,9 +7,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sbnn._core.text import listed, plural
+from sbnn._core.text import folded, listed, plural
 from sbnn.cli.terminal import note, warn
-from sbnn.tables.column_checks import folded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from sbnn._core.text import listed, plural
+from sbnn._core.text import folded, listed, plural
 
 # 1 − |r| below this is rounding: columns then differ by 1.4e-6 of their spread.
 SAME = 1e-12
@@ -157,11 +157,6 @@ def about_alike_categories(counts: Mapping[str, Mapping[str, int]], n_shown: int
                     "count as different categories."
                 )
     return out[:n_shown]
-
-
-def folded(category: str) -> str:
-    """A category without upper case and superfluous spaces."""
-    return " ".join(category.casefold().split())
 
 
 def about_constant_columns(X: pd.DataFrame, n_shown: int = 8) -> list[str]:
