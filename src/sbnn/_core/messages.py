@@ -359,10 +359,8 @@ class OptimaNotConverged(Message, code="optima_not_converged"):
     warns = "ConvergenceWarning"
 
     def _facts(self) -> str:
-        text = (
-            f"{self.n_late} of {self.n_optima} optima had not converged after "
-            f"{plural(self.n_iterations, 'iteration')}: "
-        )
+        steps = plural(self.n_iterations, "iteration")
+        text = f"{self.n_late} of {self.n_optima} optima had not converged after {steps}: "
         if self.change is None:
             text += "the log evidence was still changing"
         else:
