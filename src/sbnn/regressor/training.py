@@ -24,7 +24,6 @@ from sbnn.regressor.noise import name_of
 from sbnn.regressor.options import samples_optima
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 
-OUTLIERS = 6.0  # standard deviations of the target
 _FLEXIBLE = {NAMES[name] for name in CANDIDATES if name != "constant"}
 
 
@@ -107,7 +106,7 @@ def quick_posterior(task: Task) -> Posterior:
     Posterior
     """
     name = next(iter(task.kinds))
-    if "student_t" in task.kinds and has_outliers(task.rows.y.T, OUTLIERS):
+    if "student_t" in task.kinds and has_outliers(task.rows.y.T):
         name = "student_t"
     options = replace(task.options, n_starts=max(2, task.options.n_starts // 4))
     simple = replace(

@@ -26,9 +26,12 @@ from sbnn.problems.network import layer_slices
 # with shared α: in the pruning that follows, evidence depends more on the path than on the noise.
 CONSTANT = Gaussian()
 EXTRA = 0.125
-# Distance from the median beyond which a target is a gross outlier, in standard deviations of a
-# normal distribution with the same quartiles.
-GROSS = 15.0
+# Distance from the median beyond which a target is an outlier, in standard deviations of a normal
+# distribution with the same quartiles: `GROSS`, or `FAR` if it is `LEAP` times as far away as the
+# next one. (245 rows, 5 % of the cells missing, 4 outliers at 9: the errors of the mean are 0.37 to
+# 0.47 on four seeds; with gross outliers alone 0.38 to 0.77. The rows without gaps: 0.42 to 0.63,
+# against 0.44 to 2.2.)
+GROSS, FAR, LEAP = 15.0, 6.0, 2.0
 INTERPOLATED = 1e-4  # σ relative to the spread of y below which it is no noise
 ADAPT, NOISE_TRIAL = 5, 10
 # Nats per row below the best start, after the noise was changed, from which a start begins anew:
@@ -40,27 +43,40 @@ NOISE = Stage("comparing kinds of noise", 0.2, 0.05)
 CHANGE = Stage("learning the noise", 0.45, 0.05)
 
 
-def has_outliers(y_t: Array, limit: float = GROSS) -> bool:
-    """Whether a value is far from the median, in standard deviations by the interquartile range.
+def has_outliers(y_t: Array) -> bool:
+    """Whether values are far from the median: beyond `GROSS`, or beyond `FAR` and apart.
+
+    The tail of a skewed distribution reaches far too, but without a leap.
 
     Parameters
     ----------
     y_t : array, shape (K, n)
-    limit : float
 
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> y = np.linspace(-1.0, 1.0, 50)
+    >>> has_outliers(np.append(y, 5.0)[None]), has_outliers(np.exp(3 * y)[None])
+    (True, False)
     """
     low, middle, high = np.quantile(y_t, (0.25, 0.5, 0.75), axis=1, keepdims=True)
-    return bool(((high > low) & (np.abs(y_t - middle) > limit / 1.349 * (high - low))).any())
+    some = high[:, 0] > low[:, 0]
+    z = np.sort(1.349 * (y_t - middle)[some] / (high - low)[some], axis=1)
+    for side in (z, -z[:, ::-1]):
+        apart = side[:, 1:] > LEAP * np.maximum(side[:, :-1], 1.0)
+        if ((side[:, 1:] > GROSS) | (side[:, 1:] > FAR) & apart).any():
+            return True
+    return False
 
 
 def paths_for(y_t: Array) -> dict[Likelihood, float]:
     """The kinds of noise that starts begin with, and their shares.
 
-    Gross outliers ruin most starts with Gaussian noise, and a noise level that varies would grow
-    where they are: most starts then have constant Student-t noise.
+    Outliers ruin starts with Gaussian noise, and a noise level that varies would grow where they
+    are: half of the starts then have constant Student-t noise.
 
     Parameters
     ----------
@@ -74,10 +90,10 @@ def paths_for(y_t: Array) -> dict[Likelihood, float]:
     --------
     >>> y = np.linspace(-1.0, 1.0, 50)[None]
     >>> list(paths_for(y).values()), list(paths_for(np.append(y, [[100.0]], axis=1)).values())
-    ([1.0, 0.125], [0.125, 1.0])
+    ([1.0, 0.125], [0.5, 0.5])
     """
     if has_outliers(y_t):
-        return {CONSTANT: EXTRA, StudentT(): 1.0}
+        return {CONSTANT: 0.5, StudentT(): 0.5}
     return {CONSTANT: 1.0, VaryingStudentT(): EXTRA}
 
 
