@@ -232,7 +232,8 @@ def test_spreadsheet_of_3000_rows_is_fitted_and_predicted_without_options(tmp_pa
     run("predict", tmp_path / "fit", tmp_path / "new.csv", "--out", tmp_path / "out.csv")
     got = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
     assert (np.flatnonzero(got["unseen"] == "city") == rows).all()
-    gaps = new.drop(columns="y").isna().any(axis=1).to_numpy()
+    used = [name for name, share in zip(inputs, model.feature_relevance_) if share > 0]
+    gaps = new[used].isna().any(axis=1).to_numpy()
     assert ((got["missing"] != "") == gaps).all()
     flagged = gaps | (got["unseen"] != "")
     for which in (flagged, ~flagged):

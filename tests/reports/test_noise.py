@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.metrics import r2_score
 
-from sbnn._core.text import explained
+from sbnn._core.text import explained, number, unbroken
 from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
 from sbnn.reports import fit_folder, noise, page, score_tables, validation
 from sbnn.reports.cautions import cautions
@@ -269,14 +269,24 @@ def test_fit_names_its_outliers_everywhere(contaminated, tmp_path):
     rest = np.delete(np.arange(100), [7, 40, 90])
     y, mean = contaminated.held_out.y[rest], contaminated.held_out.mean[rest]
     r2 = explained(r2_score(y, mean))
-    assert texts[0].startswith("3 rows do not fit the rest and make up more than 99 %")
-    assert "Without them: the model explains nearly all of “y” in rows it did not see" in texts[0]
+    assert texts[0].startswith("Apart from 3 rows that do not fit the rest, ")
+    assert "make up more than 99 % of the squared errors" in texts[0]
+    assert "the model explains nearly all of “y” in rows it did not see" in texts[0]
     assert f"({r2} of the variance)" in texts[0]
-    assert "With them, the typical error is 8." in texts[0]
+    assert "with them, the typical error is 8." in texts[0]
     assert record.verdict[0].tone == "good"
     assert any("(68 % of it is within this distance; with its tails, the" in t for t in texts)
     assert record.typical_noise == pytest.approx([0.2], rel=0.25)
     assert record.noise_std[0] > 2 * record.typical_noise[0]
+    without, with_them = score_tables.scores_table(contaminated)
+    assert without["title"] == "y, without 3 rows that do not fit the rest"
+    assert with_them["title"] == "y, all rows"
+    assert without["own"]["r2"] == unbroken(r2)
+    for found, shown in zip(record.baselines, without["simple"]):
+        scores, near = found["scores"][0], found["without_outliers"][0]
+        # The mean of the table is 1.5 away from that of the other rows, which spread by 1.6.
+        assert near["rmse"] < 0.5 * scores["rmse"]
+        assert shown["rmse"] == unbroken(number(near["rmse"]))
     html = page.render(contaminated)
     assert "Typical noise of “y”: 0.2" in html
     assert "Rows that do not fit the rest" in html
@@ -303,7 +313,7 @@ def test_known_errors_and_weights_are_saved_with_a_fit(tmp_path):
     fit_folder.save(fitted, tmp_path)
     again = fit_folder.load(tmp_path)
     np.testing.assert_array_equal(again.per_row.noise_std, fitted.per_row.noise_std)
-    assert again.scores == fitted.scores
+    assert again.held_out.scores() == fitted.held_out.scores()
     assert noise_figures.levels(again) == []
     weighted = np.average(fitted.held_out.crps[:, 0], weights=data["times"])
     assert fitted.record.scores["y"]["crps"] == pytest.approx(weighted)

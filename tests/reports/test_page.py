@@ -473,9 +473,9 @@ def test_scores_have_the_errors_of_means_over_rows(several):
     # the bootstrap's own standard deviation is known to 1/√8000, and the RMSE is slightly nonlinear
     np.testing.assert_allclose(errors["nlpd"], np.std(nlpd, axis=0), rtol=0.05)
     np.testing.assert_allclose(errors["rmse"], np.std(rmse, axis=0), rtol=0.15)
-    shown = score_tables.scores_table(several)[0]
+    shown = score_tables.scores_table(several)[0]["own"]
     assert shown["rmse"].replace(formats.NO_BREAK, " ") == formats.with_error(
-        several.scores["rmse"][0], errors["rmse"][0]
+        several.held_out.scores()["rmse"][0], errors["rmse"][0]
     )
 
 

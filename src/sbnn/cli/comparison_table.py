@@ -65,7 +65,11 @@ def choose(
     if requested:
         return list(dict.fromkeys(requested)), {}
     slow = f"sampling takes {folds + 1} runs of a minute or more; request it with --method"
-    skipped = {m: why or slow for m, why in reasons.items() if why or m in SAMPLING}
+    skipped = {
+        m: why or (slow if m in SAMPLING else "request it with --method")
+        for m, why in reasons.items()
+        if why or m not in COMPARED
+    }
     chosen = [m for m in reasons if m in COMPARED and m not in skipped]
     return [*chosen, *BASELINES], skipped
 

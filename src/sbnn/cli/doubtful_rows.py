@@ -135,6 +135,16 @@ def warn_about(
         )
 
 
+def that_matter(flags: Flags, fitted: SparseBNNRegressor, features: Sequence[str]) -> Flags:
+    """The flags without inputs that the model does not use; constant ones may matter."""
+    same = constant_columns(fitted, features)
+    ignored = {name for name in unused_columns(fitted, features) if name not in same}
+    return {
+        kind: [[name for name in of_row if name not in ignored] for of_row in rows]
+        for kind, rows in flags.items()
+    }
+
+
 def _misspelt(
     unseen: Sequence[Sequence[str]],
     inputs: pd.DataFrame | None,

@@ -171,6 +171,7 @@ def baseline_scores(
     seed: int,
     per_row: PerRow = NOTHING_KNOWN,
     n_run: int | None = None,
+    far: np.ndarray | None = None,
 ) -> list[dict[str, Any]]:
     """Scores of all baselines on unseen rows, to compare those of a network with.
 
@@ -183,17 +184,21 @@ def baseline_scores(
     per_row : PerRow
     n_run : int, optional
         Number of folds that are run; that of `n_refits` if None.
+    far : ndarray of bool, shape (n, n_outputs), optional
+        Outliers, with which and without which the scores are computed.
 
     Returns
     -------
     list of dict
-        name, scores by target (see `HeldOut.scores`), and notes.
+        name, scores by target (see `HeldOut.scores`), the same without outliers, and notes.
     """
+    far = np.zeros(y.shape, dtype=bool) if far is None else far
     out, n_run = [], n_refits(len(y)) if n_run is None else n_run
     for name in BASELINES:
         make = lambda name=name: Baseline(name, seed)
         held = cross_validate(make, x, y, min(5, len(y)), seed, n_run=n_run, per_row=per_row)
-        scores = held.scores()
-        by_target = [{s: v[k] for s, v in scores.items()} for k in range(y.shape[1])]
-        out.append({"name": name, "scores": by_target, "notes": Baseline(name).about(len(y))})
+        scores = [held.of_target(k) for k in range(y.shape[1])]
+        near = [held.of_target(k, ~far[held.rows, k]) for k in range(y.shape[1])]
+        notes = Baseline(name).about(len(y))
+        out.append({"name": name, "scores": scores, "without_outliers": near, "notes": notes})
     return out

@@ -27,7 +27,13 @@ from sbnn.reports.account import described
 from sbnn.reports.baselines import baseline_scores
 from sbnn.reports.cautions import cautions
 from sbnn.reports.columns import describe
-from sbnn.reports.noise import coverage_by_fifths, gain_over_constant, outliers, typical_levels
+from sbnn.reports.noise import (
+    coverage_by_fifths,
+    gain_over_constant,
+    outliers,
+    outlying,
+    typical_levels,
+)
 from sbnn.reports.sentences.verdict import Sentence, verdict
 from sbnn.reports.validation import HeldOut, PerRow, for_users, held_out, n_refits
 from sbnn.tables.column_types import ColumnType
@@ -152,10 +158,6 @@ class Fit:
         """Known standard errors and weights of the rows."""
         return per_row(self.data, self.record.noise_columns, self.record.weight_column)
 
-    @property
-    def scores(self) -> dict[str, list[float]]:
-        return self.held_out.scores()
-
 
 def per_row(data: pd.DataFrame, noise_columns: Sequence[str], weight_column: str | None) -> PerRow:
     """Standard errors and weights from columns of the table."""
@@ -252,14 +254,11 @@ def fit(
         scored = held_out(model, make, x, y, seed, on_fold, known, n_run)
         if len(scored.rows) < len(y) and quick:
             scored = replace(scored, how=f"{scored.how} (without --quick, more rows are held out)")
-        step("scoring simple models")
-        simple = baseline_scores(x, y, seed, known, n_run)
     unseen = time.perf_counter() - begun
     record = _record(model, list(features), list(targets), scored)
     record = replace(
         record,
         data=_source(source, len(data)),
-        baselines=plain(simple),
         # What was used: with known errors there is no choice.
         options=plain({**options, "noise": model.noise_used_} if is_known else options),
         seconds=seconds,
@@ -273,7 +272,18 @@ def fit(
     )
     fitted = Fit(model, record.features, record.targets, data, scored, record)
     stopped = f"The fit was stopped after {duration(seconds)}: this is the best result until then."
-    return judged(fitted, [*([stopped] if early else []), *for_users([*caught, *caught_again])])
+    fitted = judged(fitted, [*([stopped] if early else []), *for_users([*caught, *caught_again])])
+    step("scoring simple models")
+    return _with_baselines(fitted, seed, n_run)
+
+
+def _with_baselines(fitted: Fit, seed: int, n_run: int) -> Fit:
+    """The fit with the scores of simple models in its record."""
+    far = np.column_stack([outlying(fitted, k) for k in range(len(fitted.targets))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        simple = baseline_scores(fitted.x, fitted.y, seed, fitted.per_row, n_run, far)
+    return replace(fitted, record=replace(fitted.record, baselines=plain(simple)))
 
 
 def _verification(model: SparseBNNRegressor, step: Step) -> Rows:
@@ -311,14 +321,13 @@ def _record(
     model: SparseBNNRegressor, features: list[str], targets: list[str], scored: HeldOut
 ) -> Record:
     """The part of the record given by the model and its scores."""
-    scores = scored.scores()
     return Record(
         data=Source(0),
         features=features,
         targets=targets,
         options={},
         validation=scored.how,
-        scores={t: {name: v[k] for name, v in scores.items()} for k, t in enumerate(targets)},
+        scores={t: scored.of_target(k) for k, t in enumerate(targets)},
         method=model.method_used_,
         method_reason=str(model.method_reason_.for_command_line()),
         log_evidence=model.log_evidence_,

@@ -302,6 +302,13 @@ def outliers(fitted: Fit) -> list[dict[str, Any]]:
     return sorted(out, key=lambda found: -found["scales"])
 
 
+def outlying(fitted: Fit, k: int) -> np.ndarray:
+    """Which rows of the table are outliers of target k by the record, shape (n_rows,)."""
+    name = fitted.targets[k]
+    lines = [row["line"] for row in fitted.record.outliers if row["target"] == name]
+    return np.isin(fitted.data.index, lines)
+
+
 def outlier_limit(n: int) -> float:
     """Distance, in noise scales, that Gaussian noise exceeds in one of 100 tables of n numbers.
 

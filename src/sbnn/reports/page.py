@@ -24,7 +24,7 @@ from sbnn.reports.fit import Fit
 from sbnn.reports.live.page_data import as_script, page_data
 from sbnn.reports.live.rows import worst_rows
 from sbnn.reports.live.suggested import next_measurements
-from sbnn.reports.noise import about_size, outlier_limit
+from sbnn.reports.noise import about_size, has_heavy_tails, outlier_limit
 from sbnn.reports.output_paths import REPORT
 from sbnn.reports.sentences.verdict import evidence_text
 
@@ -132,12 +132,12 @@ def render(fitted: Fit) -> str:
         worst=worst_rows(fitted),
         formula=formula(model, fitted.targets, digits=6),
         scores=score_tables.scores_table(fitted),
-        baselines=score_tables.baselines_table(fitted),
         baseline_note=score_tables.about_baselines(fitted),
         curves=figures.curves(fitted) if curve else [],
         calibration=[*figures.calibration(fitted), *noise_figures.coverage(fitted)],
         noise_words=WORDS.get(model.noise_used_, model.noise_used_),
         noise_sizes=about_size(fitted),
+        heavy=has_heavy_tails(fitted),
         noise_levels=noise_figures.levels(fitted),
         noise_kinds=score_tables.noise_table(fitted),
         outlier_limit=outlier_limit(fitted.y.size),

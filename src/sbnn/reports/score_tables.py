@@ -6,44 +6,67 @@ from typing import Any
 
 import numpy as np
 
-from sbnn._core.text import explained, fixed, number, percent, rounded, unbroken, with_error
+from sbnn._core.text import (
+    explained,
+    fixed,
+    number,
+    percent,
+    plural,
+    rounded,
+    unbroken,
+    with_error,
+)
 from sbnn.methods.posterior import Posterior, summary
 from sbnn.regressor.noise import WORDS
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.reports.baselines import NAMES
 from sbnn.reports.drawing import network_graph as graphs
 from sbnn.reports.fit import Fit
+from sbnn.reports.noise import outlying
 from sbnn.reports.validation import standard_errors
 
 
-def scores_table(fitted: Fit) -> list[dict[str, str]]:
-    """Scores of every target, as text."""
-    scores, errors = fitted.scores, standard_errors(fitted.held_out)
-    n = len(fitted.held_out.rows)
+def scores_table(fitted: Fit) -> list[dict[str, Any]]:
+    """Blocks of the table of scores, for every target: title, own scores, simple models.
+
+    A target with outliers has two blocks: without them, and for all rows.
+    """
     out = []
-    for k in range(len(fitted.targets)):
-        shown = {name: with_error(scores[name][k], e[k]) for name, e in errors.items()}
-        shown["width_95"] = number(scores["width_95"][k])
-        r2 = scores["r2"][k]
-        shown["r2"] = "–" if np.isnan(r2) else explained(r2)
-        shown["coverage_95"] = percent(scores["coverage_95"][k], n)
-        out.append({name: unbroken(text) for name, text in shown.items()})
+    for k, name in enumerate(fitted.targets):
+        far = outlying(fitted, k)[fitted.held_out.rows]
+        if far.any():
+            title = f"{name}, without {plural(int(far.sum()), 'row')} that do not fit the rest"
+            if far.sum() == 1:
+                title = f"{name}, without the row that does not fit the rest"
+            out.append(_block(fitted, k, title, ~far, "without_outliers"))
+        title = f"{name}, all rows" if far.any() else name
+        out.append(_block(fitted, k, title, np.full(len(far), True), "scores"))
     return out
 
 
-def baselines_table(fitted: Fit) -> list[list[dict[str, str]]]:
-    """Scores of simple models as text, a list for every target."""
-    n, out = len(fitted.held_out.rows), []
-    for k in range(len(fitted.targets)):
-        rows = []
-        for found in fitted.record.baselines:
-            score = found["scores"][k]
-            shown = {name: number(score[name]) for name in ("rmse", "nlpd", "crps", "width_95")}
-            shown["r2"] = "–" if score["r2"] is None else explained(score["r2"])
-            shown["coverage_95"] = percent(score["coverage_95"], n)
-            rows.append({"name": NAMES[found["name"]], **shown})
-        out.append(rows)
-    return out
+def _block(fitted: Fit, k: int, title: str, rows: np.ndarray, which: str) -> dict[str, Any]:
+    """Scores of the network and of simple models for one target and some rows, as text."""
+    held = fitted.held_out.at(rows)
+    errors = {name: e[k] for name, e in standard_errors(held).items()}
+    own = _shown(held.of_target(k), len(held.rows), errors)
+    simple = [
+        {"name": NAMES[found["name"]], **_shown(found[which][k], len(held.rows), {})}
+        for found in fitted.record.baselines
+        if which in found
+    ]
+    return {"title": title, "own": own, "simple": simple}
+
+
+def _shown(scores: dict[str, Any], n: int, errors: dict[str, float]) -> dict[str, str]:
+    """Scores of n rows as text."""
+    r2 = scores["r2"]
+    shown = {
+        name: with_error(scores[name], errors[name]) if name in errors else number(scores[name])
+        for name in ("rmse", "nlpd", "crps", "width_95")
+    }
+    shown["r2"] = "–" if r2 is None or np.isnan(r2) else explained(r2)
+    shown["coverage_95"] = percent(scores["coverage_95"], n)
+    return {name: unbroken(text) for name, text in shown.items()}
 
 
 def about_baselines(fitted: Fit) -> str:

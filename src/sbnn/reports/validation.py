@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,16 @@ class HeldOut:
             "coverage_95": mean(self.inside),
             "width_95": mean(self.upper - self.lower),
         }
+
+    def of_target(self, k: int, rows: np.ndarray | None = None) -> dict[str, float]:
+        """Scores of one target, for all rows or some of them."""
+        some = self if rows is None else self.at(rows)
+        return {name: values[k] for name, values in some.scores().items()}
+
+    def at(self, rows: np.ndarray) -> HeldOut:
+        """Some of the rows."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "how"}
+        return replace(self, **{name: a[rows] for name, a in arrays.items() if a is not None})
 
     @property
     def inside(self) -> np.ndarray:

@@ -40,10 +40,10 @@ def test_scores_without_dominant_outliers_come_first():
     errors[3] = 1000.0
     tone, text = about_accuracy(made_up(errors, outliers=[5]), 0)
     assert tone == "good"
-    assert text.startswith("1 row does not fit the rest and makes up more than 99 % of")
-    assert "Without it: the model explains nearly all of “y”" in text
+    assert text.startswith("Apart from one row that does not fit the rest, the model explains")
+    assert "That row makes up more than 99 % of the squared errors" in text
     assert "its typical error is 0.1" in text
-    assert text.endswith("With it, the typical error is 100.")
+    assert text.endswith("; with it, the typical error is 100.")
 
 
 def test_outliers_that_do_not_dominate_are_named_last():

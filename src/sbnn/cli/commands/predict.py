@@ -9,7 +9,13 @@ import typer
 
 from sbnn._core.text import listed, plural
 from sbnn.cli import options as opt
-from sbnn.cli.doubtful_rows import constant_columns, flags_of, unused_columns, warn_about
+from sbnn.cli.doubtful_rows import (
+    constant_columns,
+    flags_of,
+    that_matter,
+    unused_columns,
+    warn_about,
+)
 from sbnn.cli.row_columns import check_positive
 from sbnn.cli.streams import write_utf8
 from sbnn.cli.terminal import echo, error_handling, note, print_json, warn
@@ -85,6 +91,7 @@ def predict(
         flags = flags_of(model, fitted, inputs, record)
         absent = [name for name in inputs if name not in table.frame]  # a note above says so
         warn_about(flags, fitted, record.features, inputs=inputs, noted=absent)
+        flags = that_matter(flags, fitted, record.features)
         if out is not None:
             _write(out, table, predicted, flags, force)
         if as_json:

@@ -24,10 +24,12 @@ def input_data(fitted: Fit) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        name, kind, start (the median, or the most frequent category), and either low, high and
-        marks (quantiles of the data) or levels with their encoding. Dates are in days since 1970.
+        name, kind, used (whether the prediction depends on it), start (the median, or the most
+        frequent category), and either low, high and marks (quantiles of the data) or levels with
+        their encoding. Dates are in days since 1970.
     """
-    return [_input(fitted, name) for name in fitted.features]
+    used = (fitted.model.feature_relevance_ > 0).tolist()
+    return [{**_input(fitted, name), "used": u} for name, u in zip(fitted.features, used)]
 
 
 def _input(fitted: Fit, name: str) -> dict[str, Any]:

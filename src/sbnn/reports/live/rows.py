@@ -13,6 +13,7 @@ from sbnn.reports.account import order_of_inputs
 from sbnn.reports.columns import words_of
 from sbnn.reports.fit import Fit
 from sbnn.reports.live.inputs import settings
+from sbnn.reports.noise import outlying
 
 MAX_ROWS = 1500  # more would make the page large and slow, and show nothing new
 N_WORST = 10
@@ -29,8 +30,8 @@ def row_data(fitted: Fit) -> dict[str, Any]:
     Returns
     -------
     dict
-        line, total (number of unseen rows), inputs (see `settings`), and y, mean, std, lower and
-        upper of every target.
+        line, total (number of unseen rows), inputs (see `settings`), and y, mean, std, lower,
+        upper and far (whether a row does not fit the rest) of every target.
     """
     held = fitted.held_out
     shown = np.sort(np.random.default_rng(0).permutation(len(held.rows))[:MAX_ROWS])
@@ -39,6 +40,7 @@ def row_data(fitted: Fit) -> dict[str, Any]:
     return {
         "line": [int(line) for line in fitted.data.index[rows]],
         "total": len(held.rows),
+        "far": [outlying(fitted, k)[rows].tolist() for k in range(len(fitted.targets))],
         "inputs": [[shorter(v) for v in column] for column in settings(fitted, rows)],
         **{name: [[shorter(v) for v in column] for column in p] for name, p in parts.items()},
     }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sbnn._core.text import explained, number, plural, with_error
 from sbnn.reports.columns import column_of
+from sbnn.reports.noise import outlying
 from sbnn.reports.validation import HeldOut, standard_errors
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def about_accuracy(fitted: Fit, k: int) -> tuple[str, str]:
     held, name = fitted.held_out, fitted.targets[k]
     if np.ptp(held.y[:, k]) == 0:
         return "plain", f"“{name}” is constant; there is nothing to explain."
-    far = _outliers(fitted, k)
-    rest = _only(held, ~far)
+    far = outlying(fitted, k)[held.rows]
+    rest = held.at(~far)
     if not far.any() or np.ptp(rest.y[:, k]) == 0:
         tone, text = _judged(held, name, k)
         return tone, f"{text}.{_absent(fitted, name, far)}"
@@ -50,12 +50,15 @@ def about_accuracy(fitted: Fit, k: int) -> tuple[str, str]:
         text += f". Without {rows} not fit the rest, it explains {explained(_r2(rest, k))} of the "
         return tone, f"{text}variance, and the typical error is {number(_error(rest, k), 2)}."
     tone, text = _judged(rest, name, k)
-    does, makes, them = ("does", "makes", "it") if n == 1 else ("do", "make", "them")
+    apart, those, them = (
+        ("one row that does", "That row makes", "it")
+        if n == 1
+        else (f"{plural(n, 'row')} that do", "Those rows make", "them")
+    )
     most = "more than 99 %" if share > 0.99 else f"{100 * share:.0f} %"
     return tone, (
-        f"{plural(n, 'row')} {does} not fit the rest and {makes} up {most} of the squared errors. "
-        f"Without {them}: {text[0].lower()}{text[1:]}. With {them}, the typical error is "
-        f"{number(_error(held, k), 2)}."
+        f"Apart from {apart} not fit the rest, {text[0].lower()}{text[1:]}. {those} up {most} of "
+        f"the squared errors; with {them}, the typical error is {number(_error(held, k), 2)}."
     )
 
 
@@ -82,11 +85,11 @@ def about_gaps(fitted: Fit, k: int) -> str:
     if not names:
         return ""
     gaps = fitted.x[names].isna().any(axis=1).to_numpy()[held.rows]
-    near = ~_outliers(fitted, k)
+    near = ~outlying(fitted, k)[held.rows]
     complete, incomplete = near & ~gaps, near & gaps
     if not complete.any() or not incomplete.any():
         return ""
-    errors = [_error(_only(held, rows), k) for rows in (near, incomplete, complete)]
+    errors = [_error(held.at(rows), k) for rows in (near, incomplete, complete)]
     if errors[0] < LARGER * errors[2]:
         return ""
     n = int(incomplete.sum())
@@ -122,19 +125,6 @@ def _judged(held: HeldOut, name: str, k: int) -> tuple[str, str]:
         f"The model explains {degree} of “{name}” in rows it did not see ({explained(r2)} of the "
     )
     return "good" if r2 > 0.7 else "plain", f"{text}variance): {error}"
-
-
-def _outliers(fitted: Fit, k: int) -> np.ndarray:
-    """Which of the scored rows do not fit the rest, shape (n_rows,)."""
-    name = fitted.targets[k]
-    lines = [row["line"] for row in fitted.record.outliers if row["target"] == name]
-    return np.isin(fitted.data.index[fitted.held_out.rows], lines)
-
-
-def _only(held: HeldOut, rows: np.ndarray) -> HeldOut:
-    """Some of the scored rows."""
-    arrays = {f.name: getattr(held, f.name) for f in fields(held) if f.name != "how"}
-    return replace(held, **{name: a[rows] for name, a in arrays.items() if a is not None})
 
 
 def _weights(held: HeldOut) -> np.ndarray:

@@ -26,6 +26,9 @@ from sbnn.reports.sentences.accuracy import about_accuracy, about_gaps
 if TYPE_CHECKING:
     from sbnn.reports.fit import Fit
 
+# Fewer unseen rows than this say little about 95 % intervals: one row outside is expected of 20.
+LITTLE = 20
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -81,6 +84,8 @@ def _sureness(fitted: Fit, k: int, levels: np.ndarray) -> Sentence:
     if share > most:
         return Sentence("plain", f"{start}: the intervals are wider than necessary.{end}")
     allowed = f"{100 * least:.0f} to {100 * most:.0f} %"
+    if effective < LITTLE:
+        return Sentence("plain", f"{start}; so few rows say little about the intervals.{end}")
     return Sentence("good", f"{start}, within what chance allows ({allowed}).{end}")
 
 

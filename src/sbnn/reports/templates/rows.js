@@ -24,23 +24,32 @@
     const place = x === "observed" ? y : x === "predicted" ? mean : rows.inputs[Number(x)];
     const value = residual ? y.map((v, j) => v - mean[j]) : mean;
     const ends = residual ? [low.map((v, j) => y[j] - v), high.map((v, j) => y[j] - v)] : [low, high];
-    const bars = n <= BARS && !residual, axis = ["observed", "predicted"].includes(x) ? Object.assign(charts.range(place), { label: `${x} ${data.targets[t]}` }) : charts.axisOf(inputs[Number(x)]);
-    const spread = charts.range(bars ? [...value, ...ends[0], ...ends[1]] : value, 0.06);
+    // Rows that do not fit the rest would squeeze the others together: they are drawn at the edge.
+    const far = rows.far[t], few = far.some(Boolean) && !far.every(Boolean), near = (some) => (few ? some.filter((_, j) => !far[j]) : some);
+    const bars = n <= BARS && !residual, axis = ["observed", "predicted"].includes(x) ? Object.assign(charts.range(near(place)), { label: `${x} ${data.targets[t]}` }) : charts.axisOf(inputs[Number(x)]);
+    const spread = charts.range(bars ? [...near(value), ...near(ends[0]), ...near(ends[1])] : near(value), 0.06);
     if (residual) { const most = Math.max(-spread.min, spread.max); spread.min = -most; spread.max = most; }
     const f = charts.frame(byId("rows"), { x: axis, y: Object.assign(spread, { label: residual ? "observed − predicted" : `predicted ${data.targets[t]}` }), height: 330 });
     if (residual) charts.line(f, [axis.min, axis.max], [0, 0], "guide");
     else if (x === "observed") charts.line(f, [axis.min, axis.max], [axis.min, axis.max], "guide");
     const shift = (j) => (axis.names ? ((rows.line[j] * 0.618034) % 1 - 0.5) * 0.5 : 0); // rows of a category side by side
+    const inside = (v, range) => Math.min(Math.max(v, range.min), range.max);
+    let atEdge = 0;
     const missed = y.map((v, j) => v < low[j] || v > high[j]);
-    if (bars) place.forEach((v, j) => { if (v !== null) charts.bar(f, v + shift(j), ends[0][j], ends[1][j], "error"); });
-    dots = place.map((v, j) => (v === null ? null : charts.dot(f, v + shift(j), value[j], missed[j] ? "missed" : n > BARS ? "dot faint" : "dot", missed[j] ? 3.8 : n > 600 ? 2.2 : 3)));
+    if (bars) place.forEach((v, j) => { if (v !== null) charts.bar(f, inside(v + shift(j), axis), inside(ends[0][j], spread), inside(ends[1][j], spread), "error"); });
+    dots = place.map((v, j) => {
+      if (v === null) return null;
+      const across = inside(v + shift(j), axis), up = inside(value[j], spread);
+      if (across !== v + shift(j) || up !== value[j]) atEdge += 1;
+      return charts.dot(f, across, up, missed[j] ? "missed" : n > BARS ? "dot faint" : "dot", missed[j] ? 3.8 : n > 600 ? 2.2 : 3);
+    });
     dots.forEach((dot, j) => { if (dot) dot.dataset.row = j; });
     f.svg.addEventListener("pointermove", (event) => near(f, event));
     f.svg.addEventListener("pointerleave", () => { charts.hideTip(); mark(selected); });
     f.svg.addEventListener("click", (event) => { const j = nearest(f, event); if (j >= 0) choose(j); });
     mark(selected);
     const some = rows.total > n ? ` ${n.toLocaleString("en")} of ${rows.total.toLocaleString("en")} rows are shown.` : "";
-    byId("rows-note").textContent = `${missed.filter(Boolean).length} of ${n.toLocaleString("en")} rows, in orange, are outside their 95\u00a0% interval.${some}${bars ? " Bars: 95\u00a0% intervals." : ""}`;
+    byId("rows-note").textContent = `${missed.filter(Boolean).length} of ${n.toLocaleString("en")} rows, in orange, are outside their 95\u00a0% interval.${some}${atEdge ? ` ${atEdge} far outside ${atEdge > 1 ? "are" : "is"} drawn at the edge.` : ""}${bars ? " Bars: 95\u00a0% intervals." : ""}`;
   }
   function nearest(f, event) {
     const box = f.svg.getBoundingClientRect(), scale = f.svg.viewBox.baseVal.width / box.width;

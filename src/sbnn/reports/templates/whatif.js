@@ -20,7 +20,8 @@ const whatif = (function () {
   function control(input, k) {
     const row = document.createElement("div"), name = document.createElement("label");
     row.className = "setting";
-    name.textContent = input.name;
+    name.textContent = input.name + (input.used ? "" : " (not used)");
+    row.classList.toggle("unused", !input.used);
     name.htmlFor = "input-" + k;
     row.append(name);
     const changed = (v) => { if (isFinite(v)) { values[k] = v; setters[k](v); update(); } };
