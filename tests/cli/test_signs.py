@@ -194,6 +194,23 @@ def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use
     assert "'seven' is not a number" in run("predict", *given, code=2).stderr
 
 
+def test_predict_refuses_a_percentage_without_its_sign_in_a_column_that_the_model_uses(tmp_path):
+    rng = np.random.default_rng(0)
+    share = rng.uniform(0, 100, 60).round(1)
+    data = pd.DataFrame({"share": [f"{v:.1f} %" for v in share], "y": share})
+    data.to_csv(tmp_path / "data.csv", index=False)
+    given = [tmp_path / "fit", tmp_path / "new.csv"]
+    quick = ["--hidden", "1", "--noise", "constant"]
+    run("fit", tmp_path / "data.csv", "--target", "y", *quick, "--out", given[0])
+    (tmp_path / "new.csv").write_text("share\n12 %\n12\n")
+    result = run("predict", *given, "--out", tmp_path / "out.csv", code=2)
+    assert "'12' has no percent sign, but the column holds percentages" in (
+        " ".join(result.stderr.split())
+    )
+    assert "line 3" in result.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     price = rng.uniform(10, 20, 60).round(2)
