@@ -166,7 +166,8 @@ def test_predict_warns_about_new_values_of_constant_columns(fitted, place):
 def test_predict_flags_only_columns_that_the_model_uses_as_extrapolated(tmp_path):
     rng = np.random.default_rng(0)
     data = pd.DataFrame(rng.uniform(size=(60, 2)), columns=["used", "idle"])
-    data.assign(y=data["used"]).to_csv(tmp_path / "data.csv", index=False)
+    y = data["used"] + 0.05 * rng.normal(size=60)
+    data.assign(y=y).to_csv(tmp_path / "data.csv", index=False)
     run("fit", tmp_path / "data.csv", *FIT, "--hidden", "1", "--out", tmp_path / "fit")
     assert (sbnn.load(tmp_path / "fit" / "model.nc").feature_relevance_ == [1, 0]).all()
     pd.DataFrame({"used": [0.5, 9.0], "idle": 9.0}).to_csv(tmp_path / "new.csv", index=False)

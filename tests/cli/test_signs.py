@@ -77,7 +77,7 @@ def test_predict_says_where_a_file_contradicts_the_fit(place, separator):
 
 
 def test_predict_refuses_a_comma_where_the_fit_had_points_and_no_thousands(tmp_path):
-    rows = "".join(f"{i}.5;{i % 7}.25;{i}\n" for i in range(30))
+    rows = "".join(f"{i}.5;{i % 7}.25;{i + 3 * (i * i % 5)}\n" for i in range(30))
     (tmp_path / "data.csv").write_text("a;b;y\n" + rows)
     run("fit", tmp_path / "data.csv", "--target", "y", *QUICK, "--out", tmp_path / "fit")
     (tmp_path / "new.csv").write_text("a;b\n1,250;3\n")
@@ -179,7 +179,8 @@ def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use
     data = pd.DataFrame({"used": rng.uniform(size=60).round(4)})
     data["share"] = [f"{v:.1f} %" for v in rng.uniform(0, 100, 60)]
     data["same"] = 7
-    data.assign(y=data["used"]).to_csv(tmp_path / "data.csv", index=False)
+    y = data["used"] + 0.05 * rng.normal(size=60)
+    data.assign(y=y).to_csv(tmp_path / "data.csv", index=False)
     given = [tmp_path / "fit", tmp_path / "new.csv"]
     sparse = ["--hidden", "1", "--noise", "constant"]
     run("fit", tmp_path / "data.csv", "--target", "y", *sparse, "--out", given[0])
@@ -197,7 +198,7 @@ def test_predict_ignores_unreadable_cells_of_columns_that_the_model_does_not_use
 def test_predict_refuses_a_percentage_without_its_sign_in_a_column_that_the_model_uses(tmp_path):
     rng = np.random.default_rng(0)
     share = rng.uniform(0, 100, 60).round(1)
-    data = pd.DataFrame({"share": [f"{v:.1f} %" for v in share], "y": share})
+    data = pd.DataFrame({"share": [f"{v:.1f} %" for v in share], "y": share + rng.normal(size=60)})
     data.to_csv(tmp_path / "data.csv", index=False)
     given = [tmp_path / "fit", tmp_path / "new.csv"]
     quick = ["--hidden", "1", "--noise", "constant"]
@@ -215,7 +216,8 @@ def test_amounts_in_another_currency_than_the_fit_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     price = rng.uniform(10, 20, 60).round(2)
     data = pd.DataFrame({"price": [f"{german(v, 2)} €" for v in price], "size": price.astype(int)})
-    data.assign(y=[german(v, 3) for v in price]).to_csv(tmp_path / "d.csv", sep=";", index=False)
+    y = [german(v, 3) for v in price + 0.3 * rng.normal(size=60)]
+    data.assign(y=y).to_csv(tmp_path / "d.csv", sep=";", index=False)
     given = [tmp_path / "fit", tmp_path / "new.csv"]
     run("fit", tmp_path / "d.csv", "--target", "y", *QUICK, "--out", given[0])
     (tmp_path / "new.csv").write_text("price;size\n$15,05;12\n")
