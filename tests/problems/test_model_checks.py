@@ -73,6 +73,7 @@ def test_noise_prior_defaults_to_the_data_scale_and_can_be_replaced():
     assert group.priors[2:] == (Uniform(-5, 0), Uniform(-5, 0))
 
 
+@pytest.mark.slow
 def test_log_evidence_is_exact_for_a_black_box_line():
     """y ~ N(0, σ²I + 4 F Fᵀ) with F = [1, t]: the evidence is a normal density."""
     problem = make(plain_line)

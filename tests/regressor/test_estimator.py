@@ -356,6 +356,7 @@ def test_same_seed_gives_the_same_result_for_any_n_jobs(fitted):
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 def test_auto_chooses_wide_networks_only_if_the_evidence_improves():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(300, 1))

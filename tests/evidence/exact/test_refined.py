@@ -79,6 +79,7 @@ def spare():
     return model, at(model, Layout((1, 2, 1)), phi, np.zeros(7))
 
 
+@pytest.mark.slow
 def test_a_neuron_without_support_is_removed_by_the_exact_evidence(spare):
     model, opt = spare
     found = exact_optimum(model, opt, keys(1)[0])

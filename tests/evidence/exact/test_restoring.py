@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from helpers import keys, rng
 
 from sbnn.evidence.exact.refined import exact_optimum
@@ -55,6 +56,7 @@ def test_a_weight_that_matters_is_restored_and_an_idle_one_is_not():
     assert restored(model, without, draws_of(without, 64)) is None
 
 
+@pytest.mark.slow
 def test_the_exact_evidence_undoes_a_wrong_pruning():
     model, without = linear(0.6, [0, 2])
     found = exact_optimum(model, without, keys(1)[0])
