@@ -101,6 +101,8 @@ def test_changing_evidence_is_called_rough():
     assert "up to 10.0 nat" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
     assert "rough" in str(m.OptimaNotConverged(1, 4, 200, 10.0))
     assert "rough" in str(m.OptimaNotConverged(1, 4, 5, None))
+    assert "prun" in str(m.OptimaNotConverged(1, 4, 5, None))
+    assert "prun" not in str(m.OptimaNotConverged(1, 4, 5, None, sparse=False))
     assert "rough" not in str(m.OptimaNotConverged(1, 4, 200, 0.5))
     assert "less than 0.1 nat" in str(m.OptimaNotConverged(1, 4, 200, 0.01))
 

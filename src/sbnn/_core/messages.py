@@ -356,6 +356,7 @@ class OptimaNotConverged(Message, code="optima_not_converged"):
     n_optima: int
     n_iterations: int
     change: float | None  # of the log evidence over the last ten iterations; None: too few of them
+    sparse: bool = True  # whether weights are pruned
     warns = "ConvergenceWarning"
 
     def _facts(self) -> str:
@@ -367,9 +368,11 @@ class OptimaNotConverged(Message, code="optima_not_converged"):
             most = f"up to {self.change:.1f}" if self.change >= 0.1 else "less than 0.1"
             text += f"the log evidence changed by {most} nat in the last ten"
         calm = self.change is not None and self.change < 0.1
-        text += f", {'but' if calm else 'and'} more weights might have been pruned."
+        if self.sparse:
+            text += f", {'but' if calm else 'and'} more weights might have been pruned"
         rough = self.change is None or self.change > 1
-        return text + (" Treat the evidence and the pruning as rough." if rough else "")
+        what = "the evidence and the pruning" if self.sparse else "the evidence"
+        return text + (f". Treat {what} as rough." if rough else ".")
 
     def __str__(self) -> str:
         more = max(500, 2 * self.n_iterations)

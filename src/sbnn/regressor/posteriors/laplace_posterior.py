@@ -225,7 +225,8 @@ class LaplacePosterior:
         longest = max(o.iterations for o in late)
         changes = [abs(o.history[-1] - o.history[-11]) for o in late if len(o.history) > 10]
         change = float(max(changes)) if changes else None
-        return [*out, OptimaNotConverged(len(late), len(optima), longest, change)]
+        sparse = any(len(o.active) < len(o.phi) for o in optima)
+        return [*out, OptimaNotConverged(len(late), len(optima), longest, change, sparse)]
 
     def compact(self, x_t: Array) -> LaplacePosterior:
         """Every optimum in the smallest network that holds the weights it keeps."""
