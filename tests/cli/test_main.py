@@ -43,7 +43,8 @@ def table(n=24, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, size=(n, 2))
     y = np.tanh(2 * x[:, 0]) + 0.1 * rng.normal(size=n)
-    return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y, "z": 10 * x[:, 1] + rng.normal(size=n)})
+    z = 10 * x[:, 1] + rng.normal(size=n)
+    return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y, "z": z})
 
 
 @pytest.fixture(scope="module")
