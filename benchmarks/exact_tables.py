@@ -30,7 +30,8 @@ def exact(table: pd.DataFrame) -> str:
         "data), by Laplace and by warm-start SMC. The noise is constant; networks with a second "
         "output have varying Student-t noise. SMC estimates the evidence three "
         "times: the bridge estimate is the result, and *forward against backward* is the largest "
-        "difference between the one-sided ones. Errors, times and k̂ are means over the keys; the machine had other work.\n\n"
+        "difference between the one-sided ones. Errors, times and k̂ are means over the keys; the "
+        "machine had other work.\n\n"
         + markdown(pd.DataFrame(rows))
     )
 
