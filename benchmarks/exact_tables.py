@@ -31,8 +31,7 @@ def exact(table: pd.DataFrame) -> str:
         "output have varying Student-t noise. SMC estimates the evidence three "
         "times: the bridge estimate is the result, and *forward against backward* is the largest "
         "difference between the one-sided ones. Errors, times and k̂ are means over the keys; the "
-        "machine had other work.\n\n"
-        + markdown(pd.DataFrame(rows))
+        "machine had other work.\n\n" + markdown(pd.DataFrame(rows))
     )
 
 
