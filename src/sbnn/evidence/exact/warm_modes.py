@@ -63,7 +63,7 @@ def around_modes(
     start : ndarray, shape (n_parameters,), optional
         The mode near this point alone, instead of random starts.
     also : ndarray, shape (n_parameters,), optional
-        A start in addition to the random ones.
+        A start in addition to the random ones; for large networks, instead of them.
     n_starts : int
         Number of random starts.
 
@@ -75,9 +75,10 @@ def around_modes(
     full = np.zeros(problem.n_parameters)
     full[problem.ard] = log_alpha
     rng = np.random.default_rng(seed_of(key, 3))
-    if also is not None and is_large(problem):
-        start = also  # there are more modes than could be found
-        modes = [_near(model, full, also, rng)]
+    if is_large(problem):  # there are more modes than could be found
+        start = also if start is None else start
+    if start is not None and is_large(problem):
+        modes = [_near(model, full, start, rng)]
     else:
         modes = _modes(problem, model, full, rng, start, also, n_starts)
     best = GaussianPosterior.of(problem, model, modes[0])
