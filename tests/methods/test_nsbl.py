@@ -333,7 +333,7 @@ def test_a_large_network_is_searched_from_one_mode(monkeypatch):
     result = sbnn.nsbl(problem, key=0, n_particles=300, average=False)
     assert result.verified
     assert result.phi.shape == (300, 22)
-    monkeypatch.setattr(warm_modes, "LARGE", 1000)
+    monkeypatch.setitem(warm_modes.LARGE, "inferred noise", 1000)
     start = result.details.best_phi.mean(axis=0)
     again = sbnn.exact_evidence(problem, result.log_alpha, start=start, key=1)
     assert again.verified

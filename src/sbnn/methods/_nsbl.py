@@ -75,7 +75,7 @@ def nsbl(
         "kde", unless sampling under the known priors gets stuck, as it does for most networks with
         inferred noise or more than about ten weights: where there are gradients, the search then
         starts from optima of the Laplace evidence, and warm-start SMC verifies them. For networks
-        of more than 20 parameters it does so at once, along the best mode, with 256 particles.
+        of more than 30 parameters (20 with inferred noise) at once, from one mode, 256 particles.
     hyperprior : Hyperprior, optional
         Default: rate e⁻¹⁰ and, for models other than networks, less where it would keep parameters
         from being pruned that the data resolve finely.

@@ -32,7 +32,9 @@ MIN_SHARE = 0.02  # of a mode in the reference: Laplace evidences are off by sev
 # A mode with two neurons exchanged is searched for only if the prior loses less than this, in
 # nats, at the start of the search.
 FAR = 40.0
-LARGE = 20  # parameters, above which one mode is followed, in coordinates that bend with it
+# Parameters above which one mode is followed, in coordinates that bend with it: the random walk
+# under uniform priors, and the search for all modes, then take many minutes.
+LARGE = {"inferred noise": 20, "known noise": 30}
 # Levenberg–Marquardt steps towards the mode of a large network, and updates of its noise.
 RELAXATIONS, NOISE_UPDATES = 50, 4
 SAME = 1.0  # distance between modes, in posterior standard deviations, below which they are one
@@ -127,7 +129,10 @@ def _near(model: Model, full: np.ndarray, point: np.ndarray, rng: np.random.Gene
 
 def is_large(problem: Problem) -> bool:
     """Whether a problem is a network of more than `LARGE` parameters."""
-    return problem.network is not None and problem.n_parameters > LARGE
+    if problem.network is None:
+        return False
+    inferred = problem.n_parameters > problem.network.n_parameters
+    return problem.n_parameters > LARGE["inferred noise" if inferred else "known noise"]
 
 
 def sheared(problem: Problem, model: Model, mode: Optimum, free: np.ndarray) -> Shear | None:
