@@ -7,12 +7,13 @@ import warnings
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import keys, rng
+from helpers import assert_within_errors, keys, rng
 from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
 from sbnn._core.messages import FirstRunStuck, NotVerified
 from sbnn.evidence.candidates import surrogate_optima
+from sbnn.evidence.exact import warm_modes
 from sbnn.evidence.exact.cold import cold_evidence
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
 from sbnn.methods.details import NsblDetails
@@ -319,6 +320,25 @@ def test_a_network_with_inferred_noise_is_searched_from_laplace_optima():
     assert result.details.mixture is None
     assert result.phi.shape == (256, 14)
     assert abs(result.phi[:, -1].mean() - np.log(0.2)) < 0.5
+
+
+@pytest.mark.slow
+def test_a_large_network_is_searched_from_one_mode(monkeypatch):
+    """Its evidence again by a run in plain coordinates."""
+    r = rng(0)
+    x = r.uniform(-2, 2, (80, 2))
+    y = np.sin(2 * x[:, 0]) + 0.5 * x[:, 1] + 0.1 * r.normal(size=80)
+    problem = sbnn.network_problem(x, y, hidden_layer_sizes=(5,))
+    assert warm_modes.is_large(problem)
+    result = sbnn.nsbl(problem, key=0, n_particles=300, average=False)
+    assert result.verified
+    assert result.phi.shape == (300, 22)
+    monkeypatch.setitem(warm_modes.LARGE, "inferred noise", 1000)
+    start = result.details.best_phi.mean(axis=0)
+    again = sbnn.exact_evidence(problem, result.log_alpha, start=start, key=1)
+    assert again.verified
+    error = np.hypot(result.log_evidence_error, again.error)
+    assert_within_errors(result.log_evidence, again.log_evidence, error, "log evidence")
 
 
 @pytest.mark.slow

@@ -52,6 +52,14 @@ def test_output_weights_solve_the_weighted_ridge_problem(sizes, pruned):
     assert not found[below].any()
 
 
+def test_parameters_behind_the_weights_are_left_alone():
+    network, data, phi, _ = task((2, 3, 1))
+    alone = float64(output_weights(network))(data, phi[None])
+    more = float64(output_weights(network))(data, np.append(phi, [0.7, -2.0])[None])
+    np.testing.assert_array_equal(more[0, :-2], alone[0])
+    assert not more[0, -2:].any()
+
+
 def test_their_derivative_is_that_of_differences():
     network, data, phi, _ = task((2, 3, 1))
 

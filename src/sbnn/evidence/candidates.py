@@ -17,7 +17,7 @@ from sbnn.evidence.exact.ascent import Ascent, AscentStep, ascend
 from sbnn.evidence.exact.cold import ExactRun, cold_evidence
 from sbnn.evidence.exact.following import FollowModes
 from sbnn.evidence.exact.permutations import alike, permutations
-from sbnn.evidence.exact.warm_modes import around_modes
+from sbnn.evidence.exact.warm_modes import around_modes, is_large, shear_near
 from sbnn.evidence.laplace.models.problems import laplace_optima
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import Optimum, multistart, starting_points
@@ -33,6 +33,7 @@ LAPLACE_STARTS = 4  # for the Laplace proposal, which needs neither the sample n
 # in a different, worse optimum.
 HOPELESS = 8.0
 MAX_VERIFICATIONS = 3
+FEW_PARTICLES = 256  # of exact runs from one mode of a large network
 MAX_PROPOSALS = 3  # of the Laplace engine, where there is no mixture
 
 
@@ -139,7 +140,8 @@ def search(
     5. Rank by the exact evidence.
 
     Without a mixture, which needs a sample under the known priors, all proposals come from the
-    Laplace engine, and exact runs start from modes instead of the prior.
+    Laplace engine, and exact runs start from modes instead of the prior. For a large network
+    (`is_large`) there is one proposal, and exact runs follow its mode alone.
 
     Parameters
     ----------
@@ -172,9 +174,11 @@ def search(
     """
     keys = (derive_key(key, i) for i in itertools.count())
     rng = generator(next(keys))
+    large = mixture is None and is_large(problem)
+    n_particles = min(n_particles, FEW_PARTICLES) if large else n_particles
     task = _Task(
         problem, hyperprior, keys, n_particles, tolerance, evaluate,
-        on_event or (lambda text: None), checkpoint, mixture is None,
+        on_event or (lambda text: None), checkpoint, mixture is None, large,
     )  # fmt: skip
 
     task.report("proposing candidates")
@@ -217,6 +221,7 @@ class _Task:
     report: Callable[[str], None]
     checkpoint: Checkpoint
     from_modes: bool  # exact runs start from modes, not from the prior
+    large: bool  # and follow one mode of a large network
 
     def part(self, name: str) -> _Task:
         return replace(self, checkpoint=self.checkpoint.part(name))
@@ -245,10 +250,12 @@ class _Task:
         pruned: tuple[int, ...] = (),
     ) -> Ascent:
         """Ascent of the exact evidence from log α and its particles."""
+        near = start.particles.phi.mean(axis=0)
+        shear = shear_near(self.problem, log_alpha, near) if self.large else None
         return ascend(
             self.problem, log_alpha, start, self.hyperprior, next(self.keys), sparsify=sparsify,
             pruned=pruned, checkpoint=self.checkpoint.part(part), evaluate=self.evaluate,
-            follower=FollowModes(self.problem) if self.from_modes else None,
+            follower=FollowModes(self.problem, shear) if self.from_modes else None,
         )  # fmt: skip
 
 
@@ -278,9 +285,10 @@ def _from_laplace(task: _Task, rng: np.random.Generator, n_starts: int) -> list[
     task.report("proposing candidates by the Laplace method")
     optima = laplace_optima(task.problem, task.hyperprior, rng, n_starts)
     best = optima[0].log_evidence
+    most = 1 if task.large else MAX_PROPOSALS
     return [
         Proposal("laplace", opt.log_alpha, opt.log_evidence, opt.phi)
-        for opt in optima[:MAX_PROPOSALS]
+        for opt in optima[:most]
         if opt.log_evidence > best - HOPELESS
     ]
 
@@ -290,7 +298,7 @@ def _judge(task: _Task, proposals: Sequence[Proposal]) -> list[Judged]:
     out = []
     for i, proposal in enumerate(proposals, start=1):
         task.report(f"evaluating candidate {i} of {len(proposals)}")
-        n_particles = max(50, task.n_particles // 2)
+        n_particles = task.n_particles if task.large else max(50, task.n_particles // 2)
         exact = task.exact(proposal.log_alpha, n_particles, f"candidate-{i}", proposal.near)
         out.append(Judged(proposal, exact))
     return out

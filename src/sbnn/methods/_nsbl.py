@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ from sbnn._core.keys import Key, derive_key, generator, key_words
 from sbnn._core.messages import FirstRunStuck, Message, NotVerified, SearchEnded
 from sbnn.evidence.candidates import Candidate, Search, search
 from sbnn.evidence.exact.permutations import expand_permutations, multiplicity
-from sbnn.evidence.laplace.models.problems import laplace_optima
+from sbnn.evidence.exact.warm_modes import is_large
+from sbnn.evidence.laplace.models.problems import has_mode
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation, kernel_density
 from sbnn.evidence.resolution import default_hyperprior, resolving, too_coarse
 from sbnn.methods._standard import sample_posterior
@@ -30,7 +30,12 @@ from sbnn.sampling.evaluator import Executor
 from sbnn.sampling.joint import join_log_alpha, joint_symmetry, to_parameters
 from sbnn.sampling.moves import relabel
 from sbnn.sampling.progress import Progress, events
+from sbnn.sampling.state import Particles
 from sbnn.sampling.tmcmc import TmcmcResult, check_options
+
+NO_RUN = TmcmcResult(
+    Particles(np.zeros((0, 0)), np.zeros(0), np.zeros(0, int)), -np.inf, np.inf, (), 0, 0, False
+)
 
 
 @float64
@@ -53,8 +58,8 @@ def nsbl(
 
     The likelihood is sampled once by TMCMC and approximated by a Gaussian mixture, whose evidence
     is maximised over log α in closed form; where that sample cannot be had, optima of the Laplace
-    evidence take its place (`mixture`). The optima found are then judged, refined and ranked by
-    the exact evidence (`sbnn.evidence.candidates`); the draws come from the exact posterior.
+    evidence take its place (`mixture`). Optima are then judged, refined and ranked by the exact
+    evidence (`sbnn.evidence.candidates`); the draws come from the exact posterior.
 
     Parameters
     ----------
@@ -69,7 +74,8 @@ def nsbl(
         given mixture. A poor one costs time, not accuracy: its proposals are verified. "auto" is
         "kde", unless sampling under the known priors gets stuck, as it does for most networks with
         inferred noise or more than about ten weights: where there are gradients, the search then
-        starts from optima of the Laplace evidence, and warm-start SMC verifies them.
+        starts from optima of the Laplace evidence, and warm-start SMC verifies them. For networks
+        of more than 30 parameters (20 with inferred noise) at once, from one mode, 256 particles.
     hyperprior : Hyperprior, optional
         Default: rate e⁻¹⁰ and, for models other than networks, less where it would keep parameters
         from being pruned that the data resolve finely.
@@ -227,8 +233,9 @@ def _run(
         draws = _average(problem, found, shares, options, key_average, resources.part("average"))
     else:
         n = options.n_particles
-        phi = _random_images(problem, best.log_alpha, best.exact.particles.phi[:n], key_average)
-        draws = Draws(phi, best.exact.particles.log_likelihood[:n], None, 0)
+        at = np.arange(n) % len(best.exact.particles.phi)  # large networks have fewer particles
+        phi = _random_images(problem, best.log_alpha, best.exact.particles.phi[at], key_average)
+        draws = Draws(phi, best.exact.particles.log_likelihood[at], None, 0)
     return Result(
         method="nsbl",
         problem=problem,
@@ -262,24 +269,19 @@ def _first_run(
 
     Under uniform boxes, networks of more than about ten weights, or with inferred noise, have
     posteriors that a random walk cannot follow. Where there are gradients, the search then starts
-    from Laplace optima.
+    from Laplace optima; for large networks it is not even tried.
     """
     n, may_stop = options.n_particles, options.mixture == "auto" and not problem.black_box
+    if may_stop and is_large(problem) and has_mode(problem):
+        return NO_RUN
     if may_stop:
         run = sample_posterior(
             problem, key, n, resources.part("standard"), progress, move="random_walk", give_up=True
         )
-        if run.beta >= 1.0 or _has_modes(problem):
+        if run.beta >= 1.0 or has_mode(problem):
             return run
     part = resources.part("standard-hmc" if may_stop else "standard")
     return sample_posterior(problem, key, n, part, progress)
-
-
-def _has_modes(problem: Problem) -> bool:
-    """Whether the Laplace engine finds a mode, from one start."""
-    with contextlib.suppress(ValueError, np.linalg.LinAlgError):
-        return bool(laplace_optima(problem, Hyperprior(), np.random.default_rng(0), 1))
-    return False
 
 
 def _approximate(

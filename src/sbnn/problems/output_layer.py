@@ -31,13 +31,14 @@ def output_weights(network: Network) -> Callable[[Any, Any], Any]:
     ΦᵀΩt fits the responses t best, with features Φ, information Ω and prior precisions A.
 
     data = (x (n, n_inputs), an `Output` for each output, positions of the free weights in φ (d,)).
+    Further columns, such as parameters of the noise, are left alone.
     """
 
     def best(data: Any, free_weights: Any) -> Any:
         x, outputs, positions = data
-        m = len(free_weights)
+        m, d = len(free_weights), len(positions)
         phi = jnp.zeros((m, network.n_parameters), free_weights.dtype)
-        phi = phi.at[:, positions].set(free_weights)
+        phi = phi.at[:, positions].set(free_weights[:, :d])
         hidden = hidden_many(network, phi, x)
         features = jnp.concatenate([hidden, jnp.ones((m, 1, len(x)), x.dtype)], axis=1)
         shift = jnp.zeros_like(phi)
@@ -46,7 +47,7 @@ def output_weights(network: Network) -> Callable[[Any, Any], Any]:
                 features[:, output.columns], output.information, output.responses, output.precision
             )
             shift = shift.at[:, output.where].set(found)
-        return shift[:, positions]
+        return jnp.zeros_like(free_weights).at[:, :d].set(shift[:, positions])
 
     return best
 

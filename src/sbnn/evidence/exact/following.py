@@ -15,7 +15,7 @@ from sbnn.problems.target import restricted
 from sbnn.sampling.moves import DECORRELATED, MoveChoice, Tempered, mutate, relabel
 from sbnn.sampling.state import Evaluate, MoveInfo, Particles, Tuning
 from sbnn.sampling.tempering import split_factors, systematic_resample
-from sbnn.sampling.warm_start import Reference
+from sbnn.sampling.warm_start import Reference, Shear, straight
 from sbnn.sampling.warm_start.moving import Moved, move
 from sbnn.sampling.warm_start.moving import Tuning as Steps
 from sbnn.sampling.warm_start.path import Path, evaluate
@@ -90,9 +90,17 @@ class FollowEverywhere:
 
 @dataclass(frozen=True)
 class FollowModes:
-    """Particles near modes, folded to one image under sign flips, moved along trajectories."""
+    """Particles near modes, folded to one image under sign flips, moved along trajectories.
+
+    Attributes
+    ----------
+    problem : Problem
+    shear : Shear, optional
+        To coordinates of φ in which the posterior bends less.
+    """
 
     problem: Problem
+    shear: Shear | None = None
 
     # The particles that choose a step also estimate its gain. With 300 of them and 13 precisions,
     # steps along components beyond 2 errors, of which one in twenty is noise, added 5 nats in 120
@@ -132,10 +140,11 @@ class FollowModes:
         """
         d, network = phi.shape[1], self.problem.network
         walls = np.zeros((0 if network is None else len(network.neurons()), d))
-        reference = Reference.of(phi.mean(axis=0)[None], np.atleast_2d(np.cov(phi.T))[None])
+        u = straight(self.shear, phi)
+        reference = Reference.of(u.mean(axis=0)[None], np.atleast_2d(np.cov(u.T))[None])
         # As for a run around modes, with which it then shares the compiled program.
         target = restricted(self.problem.smooth_target(), prior, np.zeros(d), np.arange(d))
-        return Path.between(reference, target, walls)
+        return Path.between(reference, target, walls, self.shear)
 
 
 def first_trajectories(n_parameters: int) -> Tuning:
@@ -157,5 +166,5 @@ def along(
         steps.acceptance, steps.step_size, steps.n_moves, steps.n_evaluations, 0,
         steps.correlation, steps.correlation <= DECORRELATED,
     )  # fmt: skip
-    particles = Particles(np.asarray(path.phi(now.z)), now.log_likelihood, chosen)
+    particles = Particles(path.draws(now.z), now.log_likelihood, chosen)
     return particles, info, tuning._replace(scale=steps.step_size)

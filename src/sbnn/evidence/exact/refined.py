@@ -20,7 +20,7 @@ from sbnn.priors import JointPrior, Normal
 from sbnn.problems.network import Network
 from sbnn.sampling.state import MoveInfo, Particles, Tuning
 from sbnn.sampling.tempering import systematic_resample
-from sbnn.sampling.warm_start import Reference, WarmStartResult
+from sbnn.sampling.warm_start import Reference, WarmStartResult, straight
 from sbnn.sampling.warm_start.path import Path
 from sbnn.sampling.warm_start.sampler import WarmStage
 
@@ -230,7 +230,7 @@ class FollowLocal:
     ) -> tuple[Particles, MoveInfo, Tuning]:
         """Resample and move under the new prior."""
         chosen = systematic_resample(rng, weights)
-        u, target = self.local.straight(before.phi), replace(self.local.target, prior=prior)
+        u, target = straight(self.local.shear, before.phi), replace(self.local.target, prior=prior)
         reference = Reference.of(u[chosen].mean(axis=0)[None], _covariance(u, weights)[None])
         path = Path.between(reference, target, self.local.walls, self.local.shear)
         return along(path, key, before.phi[chosen], chosen, tuning)

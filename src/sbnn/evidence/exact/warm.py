@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sbnn._core.float64 import float64
 from sbnn.evidence.laplace.mixture import compacted, precision_of
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.models.terms import per_row
@@ -29,6 +28,7 @@ from sbnn.sampling.warm_start import (
 )
 from sbnn.sampling.warm_start.sampler import WarmStage
 
+LARGEST = 50.0  # log precision of a weight in the coordinates below
 ROWS_PER_WEIGHT = 8  # of an output, from which the coordinates of its weights are computed
 
 
@@ -69,11 +69,6 @@ class Local:
         out = np.zeros((len(phi), self.n_parameters))
         out[:, self.positions] = phi
         return out
-
-    @float64
-    def straight(self, phi: np.ndarray) -> np.ndarray:
-        """Draws of the free parameters in the coordinates of the reference, (n, d)."""
-        return phi if self.shear is None else np.asarray(self.shear.straighten(phi))
 
     def sample(
         self,
@@ -135,7 +130,7 @@ def around_optimum(model: NetworkModel, opt: Optimum) -> Local:
     )
     whole = Target(tuple(data), prior, log_likelihood_of_many(*kind), None, gradient_of_many(*kind))
     n = network.n_parameters
-    shear = _shear(model, opt, network) if len(active) else None
+    shear = output_shear(model, opt, network, active) if len(active) else None
     mean, own = straightened(shear, opt.phi[active], covariance)
     spread = np.zeros((n, n))
     spread[np.ix_(active, active)] = covariance
@@ -149,7 +144,9 @@ def around_optimum(model: NetworkModel, opt: Optimum) -> Local:
     )
 
 
-def _shear(model: NetworkModel, opt: Optimum, network: Network) -> Shear:
+def output_shear(
+    model: NetworkModel, opt: Optimum, network: Network, positions: np.ndarray
+) -> Shear:
     """Output weights measured from those that fit the mode's outputs best, given the others.
 
     With little noise the output weights follow every change of the weights below them: the
@@ -157,6 +154,20 @@ def _shear(model: NetworkModel, opt: Optimum, network: Network) -> Shear:
     spread over 116 standard deviations of the Gaussian at the mode, in these coordinates over 11,
     and the run takes an eighth of the gradients. Some of the rows are enough, as any shear is
     exact.
+
+    Parameters
+    ----------
+    model : NetworkModel
+    opt : Optimum
+    network : Network
+        Of `opt`.
+    positions : ndarray of int
+        Of the free weights in φ.
+
+    Returns
+    -------
+    Shear
+        Of these weights, and of further parameters behind them, which it leaves alone.
     """
     n, n_out = model.x_t.shape[1], network.n_outputs
     few = min(n, ROWS_PER_WEIGHT * (network.sizes[-2] + 1))
@@ -170,9 +181,9 @@ def _shear(model: NetworkModel, opt: Optimum, network: Network) -> Shear:
     order = np.c_[weights.reshape(n_out, -1), biases]
     outputs = []
     for k, mine in enumerate(order):
-        columns = np.flatnonzero(np.isin(mine, opt.active))
-        precision = np.exp(opt.log_alpha[mine[columns]])
+        columns = np.flatnonzero(np.isin(mine, positions))
+        precision = np.exp(np.minimum(opt.log_alpha[mine[columns]], LARGEST))
         responses = f_t[k, rows].astype(float)
         outputs.append(Output(columns, mine[columns], precision, information_t[k], responses))
-    data = (np.asarray(model.x_t[:, rows].T, float), tuple(outputs), opt.active)
+    data = (np.asarray(model.x_t[:, rows].T, float), tuple(outputs), positions)
     return Shear(data, output_weights(network))

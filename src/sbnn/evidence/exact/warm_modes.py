@@ -11,19 +11,20 @@ import numpy as np
 from sbnn._core.float64 import float64
 from sbnn._core.keys import seed_of
 from sbnn.evidence.exact.permutations import permutations
-from sbnn.evidence.exact.warm import Local
+from sbnn.evidence.exact.warm import Local, output_shear
 from sbnn.evidence.laplace.gaussian import GaussianPosterior
 from sbnn.evidence.laplace.mixture import merge
 from sbnn.evidence.laplace.models.base import Model
+from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.models.problems import model_of
 from sbnn.evidence.laplace.modes import fit_fixed
-from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.laplace.optimum import Optimum, initial, relax, update_noise
 from sbnn.priors import Hyperprior, JointPrior
 from sbnn.problems.network import Network
 from sbnn.problems.problem import Problem
 from sbnn.problems.symmetry import flip_walls, invariant_symmetry, mirror_signs
 from sbnn.problems.target import restricted
-from sbnn.sampling.warm_start import Reference
+from sbnn.sampling.warm_start import Reference, Shear, straightened
 
 # Modes further below the best than this, in nats of Laplace evidence, are left out of a reference.
 WORSE, MAX_MODES = 10.0, 12
@@ -31,6 +32,11 @@ MIN_SHARE = 0.02  # of a mode in the reference: Laplace evidences are off by sev
 # A mode with two neurons exchanged is searched for only if the prior loses less than this, in
 # nats, at the start of the search.
 FAR = 40.0
+# Parameters above which one mode is followed, in coordinates that bend with it: the random walk
+# under uniform priors, and the search for all modes, then take many minutes.
+LARGE = {"inferred noise": 20, "known noise": 30}
+# Levenberg–Marquardt steps towards the mode of a large network, and updates of its noise.
+RELAXATIONS, NOISE_UPDATES = 50, 4
 SAME = 1.0  # distance between modes, in posterior standard deviations, below which they are one
 
 
@@ -59,7 +65,7 @@ def around_modes(
     start : ndarray, shape (n_parameters,), optional
         The mode near this point alone, instead of random starts.
     also : ndarray, shape (n_parameters,), optional
-        A start in addition to the random ones.
+        A start in addition to the random ones; for large networks, instead of them.
     n_starts : int
         Number of random starts.
 
@@ -71,7 +77,12 @@ def around_modes(
     full = np.zeros(problem.n_parameters)
     full[problem.ard] = log_alpha
     rng = np.random.default_rng(seed_of(key, 3))
-    modes = _modes(problem, model, full, rng, start, also, n_starts)
+    if is_large(problem):  # there are more modes than could be found
+        start = also if start is None else start
+    if start is not None and is_large(problem):
+        modes = [_near(model, full, start, rng)]
+    else:
+        modes = _modes(problem, model, full, rng, start, also, n_starts)
     best = GaussianPosterior.of(problem, model, modes[0])
     walls = _walls(problem, log_alpha, best)
     if start is None:
@@ -83,8 +94,54 @@ def around_modes(
         [problem.priors[i] for i in free], problem.ard[free], full[free][problem.ard[free]]
     )
     target = restricted(problem.smooth_target(), prior, np.zeros(problem.n_parameters), free)
+    shear = sheared(problem, model, modes[0], free) if len(means) == 1 else None
+    if shear is not None:
+        pair = straightened(shear, means[0], covariances[0])
+        means, covariances = [pair[0]], [pair[1]]
     reference = Reference.of(np.stack(means), np.stack(covariances), shares)
-    return Local(target, reference, walls[:, free], free, problem.n_parameters)
+    return Local(target, reference, walls[:, free], free, problem.n_parameters, shear)
+
+
+@float64
+def shear_near(problem: Problem, log_alpha: np.ndarray, point: np.ndarray) -> Shear | None:
+    """The coordinates of `sheared` for all parameters, at the mode near a point."""
+    if not is_large(problem):
+        return None
+    model = model_of(problem, Hyperprior())
+    full = np.zeros(problem.n_parameters)
+    full[problem.ard] = log_alpha
+    mode = _near(model, full, point, np.random.default_rng(0))
+    return sheared(problem, model, mode, np.arange(problem.n_parameters))
+
+
+def _near(model: Model, full: np.ndarray, point: np.ndarray, rng: np.random.Generator) -> Optimum:
+    """An optimum close to a mode: in a narrow bent valley, the last steps take most of the time."""
+    n_model = len(model.layout().active)
+    opt = initial(model, rng)
+    opt.log_alpha, opt.phi = full[:n_model].copy(), np.where(np.isinf(full), 0.0, point)[:n_model]
+    opt = opt.without(np.flatnonzero(np.isinf(opt.log_alpha)))
+    with np.errstate(all="ignore"):  # a step too far is rejected
+        for _ in range(NOISE_UPDATES):
+            term, precision = relax(model, opt, RELAXATIONS)
+            update_noise(model, opt, term, precision.relevance(), precision)
+    return opt
+
+
+def is_large(problem: Problem) -> bool:
+    """Whether a problem is a network of more than `LARGE` parameters."""
+    if problem.network is None:
+        return False
+    inferred = problem.n_parameters > problem.network.n_parameters
+    return problem.n_parameters > LARGE["inferred noise" if inferred else "known noise"]
+
+
+def sheared(problem: Problem, model: Model, mode: Optimum, free: np.ndarray) -> Shear | None:
+    """Coordinates of the free parameters in which the posterior of a large network bends less."""
+    if not is_large(problem) or not isinstance(model, NetworkModel):
+        return None
+    assert problem.network is not None
+    weights = free[free < problem.network.n_parameters]
+    return output_shear(model, mode, problem.network, weights)
 
 
 def _modes(

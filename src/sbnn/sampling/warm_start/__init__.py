@@ -2,7 +2,7 @@
 
 from sbnn.sampling.warm_start.reference import Reference
 from sbnn.sampling.warm_start.sampler import WarmStartResult, init, step, warm_start
-from sbnn.sampling.warm_start.shear import Shear, straightened
+from sbnn.sampling.warm_start.shear import Shear, straight, straightened
 
 __all__ = [
     "Reference",
@@ -10,6 +10,7 @@ __all__ = [
     "WarmStartResult",
     "init",
     "step",
+    "straight",
     "straightened",
     "warm_start",
 ]

@@ -15,7 +15,7 @@ from sbnn._core.keys import derive_key
 from sbnn.problems.target import Target
 from sbnn.sampling.chunks import chunked
 from sbnn.sampling.warm_start.reference import Reference, Whitened
-from sbnn.sampling.warm_start.shear import Shear
+from sbnn.sampling.warm_start.shear import Shear, straight
 
 # Particles per compiled call. The arrays of 64 networks with 20 neurons and 1,000 rows fit into
 # the cache: a gradient takes 40 µs there, and 160 µs with 256 networks per call.
@@ -56,9 +56,13 @@ class Path:
         u = self.centre + z @ self.factor.T
         return u if self.shear is None else self.shear.bend(u)
 
+    def draws(self, z: np.ndarray) -> np.ndarray:
+        """z → φ, (n, d), outside a compiled program."""
+        return np.asarray(_bent(self, z))
+
     def coordinates(self, phi: np.ndarray) -> np.ndarray:
         """φ → z, (n, d)."""
-        return self.whiten(phi if self.shear is None else np.asarray(self.shear.straighten(phi)))
+        return self.whiten(straight(self.shear, phi))
 
     def whiten(self, u: np.ndarray) -> np.ndarray:
         """u → z, (n, d)."""
@@ -84,6 +88,10 @@ class Path:
         own = jax.grad(lambda point: self.whitened.log_density(point).sum())(z)
         (slope,) = pull_back(self.target.slope(phi) + prior)
         return (1.0 - beta) * own + beta * slope
+
+
+# Compiled as a whole: a single operation of a shear may contain a loop.
+_bent = jax.jit(Path.phi)
 
 
 @jax.jit

@@ -323,7 +323,7 @@ def _result(state: WarmState, path: Path) -> WarmStartResult:
     variance += (ROUNDING * (1.0 + abs(bridge))) ** 2
     n = len(state.z)
     return WarmStartResult(
-        particles=Particles(np.asarray(path.phi(state.z)), state.log_likelihood, np.arange(n)),
+        particles=Particles(path.draws(state.z), state.log_likelihood, np.arange(n)),
         log_evidence=bridge,
         log_evidence_error=float(np.sqrt(variance)),
         forward=forward,

@@ -48,6 +48,16 @@ def straightened(
     """Mean (d,) and covariance (d, d) of a narrow Gaussian over φ, in the coordinates u."""
     if shear is None:
         return mean, covariance
-    straight = jax.jit(lambda phi: shear.straighten(phi[None])[0])
-    slope = np.asarray(jax.jacfwd(straight)(mean))
-    return np.asarray(straight(mean)), slope @ covariance @ slope.T
+    slope = np.asarray(_slope(shear, mean))
+    return straight(shear, mean[None])[0], slope @ covariance @ slope.T
+
+
+@float64
+def straight(shear: Shear | None, phi: np.ndarray) -> np.ndarray:
+    """Draws φ (n, d) in the coordinates u."""
+    return phi if shear is None else np.asarray(_straighten(shear, phi))
+
+
+# Compiled once for all shears of a kind: a single operation may contain a loop.
+_straighten = jax.jit(Shear.straighten)
+_slope = jax.jit(jax.jacfwd(lambda shear, phi: shear.straighten(phi[None])[0], argnums=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -270,3 +271,10 @@ def resting_log_alpha(hyperprior: Hyperprior) -> float:
     """
     rate = max(hyperprior.rate, math.exp(-30.0))
     return math.log(0.5 * (math.sqrt(1.0 + 2.0 / rate) - 1.0))
+
+
+def has_mode(problem: Problem) -> bool:
+    """Whether the Laplace engine finds a mode of the problem, from one start."""
+    with contextlib.suppress(ValueError, np.linalg.LinAlgError):
+        return bool(laplace_optima(problem, Hyperprior(), np.random.default_rng(0), 1))
+    return False
