@@ -46,6 +46,8 @@ def test_inputs_are_reshaped_to_rows_and_columns():
     assert check_inputs(one, 0.5).shape == (1, 1)
     assert check_inputs(one, [1, 2, 3]).shape == (3, 1)
     assert check_inputs(two, [1, 2]).shape == (1, 2)
+    with pytest.raises(ValueError, match="x has no rows"):
+        check_inputs(two, np.zeros((0, 2)))
     with pytest.raises(ValueError, match=r"2 column\(s\).*got shape \(3, 1\)"):
         check_inputs(two, np.ones((3, 1)))
     with pytest.raises(ValueError, match="NaN or infinite"):

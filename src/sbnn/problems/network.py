@@ -231,7 +231,7 @@ def check_inputs(network: Network, x: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If x has the wrong number of columns or is not finite.
+        If x has the wrong number of columns, no rows, or values that are not finite.
     """
     x = np.asarray(x, dtype=float)
     if x.ndim == 0:
@@ -242,6 +242,8 @@ def check_inputs(network: Network, x: ArrayLike) -> np.ndarray:
         raise ValueError(
             f"x must have {network.n_inputs} column(s) like the training data; got shape {x.shape}."
         )
+    if not len(x):
+        raise ValueError("x has no rows; give at least one.")
     if not np.isfinite(x).all():
         raise ValueError("x contains NaN or infinite values.")
     return x

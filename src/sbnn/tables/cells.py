@@ -260,7 +260,8 @@ def fault(
         held = f"the fit had amounts in {form} there" if of_fit else f"the column is in {form}"
         return f"{shown} is an amount in {currency}, but {held}{hint or '; convert it'}."
     if kind == "percent" and is_number(text.replace(",", "")):
-        return f"{shown} has no percent sign, but the column holds percentages{hint}."
+        remedy = hint or f"; write {text} % if it is one"
+        return f"{shown} has no percent sign, but the column holds percentages{remedy}."
     if kind == "number" and text.endswith("%") and is_number(text[:-1].replace(",", "")):
         return f"{shown} has a percent sign, but the column does not hold percentages{hint}."
     if signs.comma and is_number(text.replace(",", "")):
