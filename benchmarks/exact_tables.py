@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from table_text import markdown
 
+from sbnn._core.text import plural
+
 
 def exact(table: pd.DataFrame) -> str:
     rows = [
@@ -49,19 +51,20 @@ def exact_draws(table: pd.DataFrame) -> str:
         change = values - part[f"{score}_linearised"]
         text = f"{values.mean():.3f}"
         if name != "linearised":
-            error = change.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else np.nan
-            text += f" ({change.mean():+.3f} ± {error:.3f})"
+            text += f" ({change.mean():+.3f}"
+            text += f" ± {change.std(ddof=1) / np.sqrt(len(part)):.3f})" if len(part) > 1 else ")"
         return text.replace("-", "−")
 
     rows = []
     for name, part in table.groupby("table", sort=False):
         for variant, title in VARIANTS.items():
+            done = part[part[f"rmse_{variant}"].notna()]
             rows.append(
                 {
-                    "data": f"{name}, {len(part)} splits",
+                    "data": f"{name}, {plural(len(done), 'split')}",
                     "predictions": title,
-                    "RMSE": cell(part, "rmse", variant),
-                    "log-likelihood": cell(part, "log_density", variant),
+                    "RMSE": cell(done, "rmse", variant),
+                    "log-likelihood": cell(done, "log_density", variant),
                 }
             )
     converged = f"{table['converged'].sum():.0f} of {table['optima'].sum():.0f}"
