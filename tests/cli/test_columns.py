@@ -95,6 +95,7 @@ def test_training_table_survives_the_folder(fitted):
     days = pd.to_datetime(table["date"]).astype(data["date"].dtype)  # pandas 2 reads nanoseconds
     pd.testing.assert_series_equal(data["date"], days, check_names=False)
     assert data["zone"].tolist() == table["zone"].astype(str).tolist()
+    assert data["share"].tolist() == [float(v.removesuffix(" %")) for v in table["share"]]
     before = (out / "report.html").read_text()
     run("report", out)
     assert (out / "report.html").read_text() == before

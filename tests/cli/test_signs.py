@@ -203,11 +203,14 @@ def test_predict_refuses_a_percentage_without_its_sign_in_a_column_that_the_mode
     given = [tmp_path / "fit", tmp_path / "new.csv"]
     quick = ["--hidden", "1", "--noise", "constant"]
     run("fit", tmp_path / "data.csv", "--target", "y", *quick, "--out", given[0])
+    expected = mean(run("predict", given[0], tmp_path / "data.csv", "--json"))
+    assert mean(run("predict", given[0], given[0] / "training.csv", "--json")) == expected
     (tmp_path / "new.csv").write_text("share\n12 %\n12\n")
     result = run("predict", *given, "--out", tmp_path / "out.csv", code=2)
     assert "'12' has no percent sign, but the column holds percentages" in (
         " ".join(result.stderr.split())
     )
+    assert "; write 12 % if it is one" in " ".join(result.stderr.split())
     assert "line 3" in result.stderr
     assert not (tmp_path / "out.csv").exists()
 

@@ -54,7 +54,7 @@ def save(fitted: Fit, folder: Path) -> None:
         Exists and is empty; `page.write` adds the report.
     """
     fitted.model.save(folder / MODEL)
-    write_text(folder / DATA, fitted.data.to_csv())
+    write_text(folder / DATA, _with_percent_signs(fitted).to_csv())
     held = fitted.held_out
     columns = {"line": fitted.data.index[held.rows]}
     for name, title in HELD_OUT_COLUMNS.items():
@@ -65,6 +65,15 @@ def save(fitted: Fit, folder: Path) -> None:
     # As JSON reads it: NaN has become null.
     record = json.loads(dumps({**fitted.record.as_json(), DIGESTS: digests}))
     write_text(folder / FIT, dumps(seal_mapping(record)) + "\n")
+
+
+def _with_percent_signs(fitted: Fit) -> pd.DataFrame:
+    """The training table; percentages have their sign, so that `sbnn predict` reads them too."""
+    data = fitted.data.copy()
+    for name in fitted.features:
+        if fitted.record.columns.get(name, {}).get("kind") == "percent":
+            data[name] = [f"{float(v)!r} %" if v == v else "" for v in data[name]]
+    return data
 
 
 def load(folder: Path) -> Fit:
@@ -264,6 +273,7 @@ def _typed(
         elif kind == "time":
             out[name] = dates.times_of(dates.parse_times(cells.tolist()))
         else:
+            cells = cells.str.removesuffix(" %")
             # NumPy calls float() on each: correctly rounded.
             out[name] = cells.where(cells != "", "nan").to_numpy(dtype=object).astype(float)
     return pd.DataFrame(out, index=text.index.rename("line"))
