@@ -74,8 +74,8 @@ def nsbl(
         given mixture. A poor one costs time, not accuracy: its proposals are verified. "auto" is
         "kde", unless sampling under the known priors gets stuck, as it does for most networks with
         inferred noise or more than about ten weights: where there are gradients, the search then
-        starts from optima of the Laplace evidence, and warm-start SMC verifies them. For networks
-        of more than 30 parameters (20 with inferred noise) at once, from one mode, 256 particles.
+        starts from optima of the Laplace evidence, and warm-start SMC verifies them. Networks
+        of more than 30 parameters (20 with inferred noise) start so, at one mode, 256 particles.
     hyperprior : Hyperprior, optional
         Default: rate e⁻¹⁰ and, for models other than networks, less where it would keep parameters
         from being pruned that the data resolve finely.
