@@ -367,12 +367,11 @@ class OptimaNotConverged(Message, code="optima_not_converged"):
         else:
             most = f"up to {self.change:.1f}" if self.change >= 0.1 else "less than 0.1"
             text += f"the log evidence changed by {most} nat in the last ten"
-        calm = self.change is not None and self.change < 0.1
+        change = float("inf") if self.change is None else self.change
         if self.sparse:
-            text += f", {'but' if calm else 'and'} more weights might have been pruned"
-        rough = self.change is None or self.change > 1
-        what = "the evidence and the pruning" if self.sparse else "the evidence"
-        return text + (f". Treat {what} as rough." if rough else ".")
+            text += f", {'but' if change < 0.1 else 'and'} more weights might have been pruned"
+        rough = f". Treat the evidence{' and the pruning' * self.sparse} as rough."
+        return text + (rough if change > 1 else ".")
 
     def __str__(self) -> str:
         more = max(500, 2 * self.n_iterations)

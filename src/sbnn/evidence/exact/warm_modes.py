@@ -77,9 +77,10 @@ def around_modes(
     full = np.zeros(problem.n_parameters)
     full[problem.ard] = log_alpha
     rng = np.random.default_rng(seed_of(key, 3))
-    if is_large(problem):  # there are more modes than could be found
-        start = also if start is None else start
-    if start is not None and is_large(problem):
+    large = is_large(problem)
+    if large and start is None:  # there are more modes than could be found
+        start = also
+    if large and start is not None:
         modes = [_near(model, full, start, rng)]
     else:
         modes = _modes(problem, model, full, rng, start, also, n_starts)
@@ -105,8 +106,6 @@ def around_modes(
 @float64
 def shear_near(problem: Problem, log_alpha: np.ndarray, point: np.ndarray) -> Shear | None:
     """The coordinates of `sheared` for all parameters, at the mode near a point."""
-    if not is_large(problem):
-        return None
     model = model_of(problem, Hyperprior())
     full = np.zeros(problem.n_parameters)
     full[problem.ard] = log_alpha
