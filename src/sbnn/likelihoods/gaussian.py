@@ -23,7 +23,8 @@ VARIANCE_FLOOR = 1e-10
 
 def spread_of(y: np.ndarray) -> float:
     """Standard deviation of y, or 1 if y is constant."""
-    spread = float(y.std())
+    moved = np.subtract(y, y.mean(), dtype=float)
+    spread = math.sqrt(float(moved.ravel() @ moved.ravel()) / max(y.size, 1))
     return spread if spread > 0 else 1.0
 
 
@@ -65,7 +66,8 @@ class Gaussian(Likelihood):
 
     def information(self, f: Array, theta: Array) -> Array:
         xp = namespace(f, theta)
-        return xp.broadcast_to(xp.exp(-2.0 * theta), f.shape)
+        found = xp.exp(-2.0 * theta)
+        return found if found.shape == f.shape else xp.broadcast_to(found, f.shape)
 
     def misfit(self, y: np.ndarray, f: np.ndarray, theta: np.ndarray) -> float:
         """½ Σ r², summed in float64 for residuals of any precision."""

@@ -45,7 +45,7 @@ class LayerLayout(Layout):
         self.fixed = fixed
         self.active = active
         nothing = np.zeros(0, int)
-        empty = type(self.index[0])([], nothing, nothing)
+        empty = type(self.index[0])([], *(nothing,) * 5)
         self.index = [self.index[0], *(empty for _ in self.index[1:])]
         self.unseen = self.unseen[: len(active)]
 

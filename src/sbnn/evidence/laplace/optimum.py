@@ -99,7 +99,9 @@ class Optimum:
         """A copy with the parameters `dead` (indices into φ) pruned."""
         new = self.copy()
         new.phi[dead], new.log_alpha[dead] = 0.0, np.inf
-        new.layout = self.layout.restricted(np.setdiff1d(self.active, dead, assume_unique=True))
+        kept = np.ones(len(self.phi), bool)
+        kept[dead] = False
+        new.layout = self.layout.restricted(self.active[kept[self.active]])
         return new
 
 
@@ -169,8 +171,10 @@ def factorise(
 ) -> tuple[Precision, Array]:
     """Factored H (or H + damping · diag H), and the prior precisions it contains."""
     jac_t, gram = term.weighted(noise)
-    diagonal = np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else np.diag(gram)
     alpha = prior.precision
+    if not damping and not prior.known.any():
+        return Precision(jac_t, alpha, gram), alpha
+    diagonal = np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
     if prior.known.any():
         flat = prior.known & (alpha <= FLAT * diagonal)
         if (flat & (diagonal <= 0)).any():
@@ -230,7 +234,7 @@ def lm_step(model: Model, opt: Optimum, term: DataTerm, tries: int = 6) -> tuple
     gradient = term.gradient(noise, variance) - prior.gradient
     jac_t, gram = term.weighted(opt.noise)
     diagonal = prior.precision + (
-        np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else np.diag(gram)
+        np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
     )
     for _ in range(tries):
         change = factorise(term, prior, opt.noise, opt.damping)[0].solve(gradient)

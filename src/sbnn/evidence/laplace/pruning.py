@@ -37,7 +37,7 @@ def removal_gain(precision: Precision, u: Array, index: Array) -> float:
     """
     factor = cholesky(precision.covariance(index))
     z = solve_factor(factor, u[index])
-    return float(-np.log(np.diag(factor)).sum() - 0.5 * z @ z)
+    return float(-np.log(factor.diagonal()).sum() - 0.5 * z @ z)
 
 
 def value(model: Model, opt: Optimum) -> float:
@@ -129,7 +129,7 @@ def compensated(opt: Optimum, precision: Precision, dead: Array) -> Optimum:
     u = opt.phi[opt.active] * np.exp(0.5 * opt.log_alpha[opt.active])
     factor = cholesky(precision.covariance(index))
     pull = solve_both(factor, u[index])
-    kept = np.setdiff1d(np.arange(len(u)), index, assume_unique=True)
+    kept = np.delete(np.arange(len(u)), index)
     shift = precision.covariance(index, kept).T @ pull
     new.phi[new.active] -= shift * np.exp(-0.5 * opt.log_alpha[new.active])
     return new

@@ -17,6 +17,7 @@ Array = np.ndarray
 # Pairs of rows per input in `exchange`: with many inputs and neurons, as many as this work (inputs
 # × neurons × pairs, a second or two) allows, but not fewer than these.
 MAX_WORK, FEWEST_PAIRS = 30_000_000, 50
+FEW_ROWS = 400  # with more, products of single neurons, which need no copies, are faster
 
 
 def n_parameters(sizes: tuple[int, ...]) -> int:
@@ -51,9 +52,16 @@ class _Block(NamedTuple):
 
 
 class _LayerIndex(NamedTuple):
-    """Positions of the active parameters of a layer."""
+    """Positions of the active parameters of a layer.
+
+    With few rows, all weights are handled at once by `rows`, `outputs` and `inputs`: rows of J,
+    and the neurons that each weight connects.
+    """
 
     blocks: list[_Block]
+    rows: Array | slice
+    outputs: Array
+    inputs: Array
     bias_rows: Array
     bias_outputs: Array
 
@@ -109,7 +117,13 @@ class Layout:
                 where = slice(None) if full else inputs
                 blocks.append(_Block(slice(start, stop), int(place_out[i]), where))
         bias = place_out[self.active[mid:hi] - m]
-        return _LayerIndex(blocks, np.arange(mid, hi)[bias >= 0], bias[bias >= 0])
+        outputs = place_out[(self.active[lo:mid] - s) // n_in]
+        seen = outputs >= 0
+        rows = slice(lo, mid) if seen.all() else np.arange(lo, mid)[seen]
+        return _LayerIndex(
+            blocks, rows, outputs[seen], place_in[columns[seen]],
+            np.arange(mid, hi)[bias >= 0], bias[bias >= 0],
+        )  # fmt: skip
 
     def restricted(self, active: Array) -> Layout:
         """The layout of the same network with other active parameters."""
@@ -118,8 +132,10 @@ class Layout:
     def weights(self, phi: Array, k: int) -> tuple[Array, Array]:
         """W and b of layer k, live neurons only."""
         s, m, e = layer_slices(self.sizes)[k]
-        matrix = phi[s:m].reshape(self.sizes[k + 1], self.sizes[k])
-        out = self.alive[k + 1]
+        n_out, n_in = self.sizes[k + 1], self.sizes[k]
+        matrix, out = phi[s:m].reshape(n_out, n_in), self.alive[k + 1]
+        if len(out) == n_out and len(self.alive[k]) == n_in:
+            return matrix, phi[m:e]
         return matrix[out[:, None], self.alive[k]], phi[m:e][out]
 
 
@@ -184,8 +200,11 @@ def backward_pass(done: Pass, layout: Layout, activation: str) -> Array:
         sens[o] = 1.0
         for k in range(len(layout.sizes) - 2, -1, -1):
             index, a = layout.index[k], layers[k][1]
-            for rows, output, inputs in index.blocks:
-                np.multiply(a[inputs], sens[output], out=jac[rows, o])
+            if n <= FEW_ROWS:
+                jac[index.rows, o] = a[index.inputs] * sens[index.outputs]
+            else:
+                for rows, output, inputs in index.blocks:
+                    np.multiply(a[inputs], sens[output], out=jac[rows, o])
             jac[index.bias_rows, o] = sens[index.bias_outputs]
             if k:
                 sens = matrices[k].T @ sens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,12 @@ from sbnn.problems.network import Network
 FEW_INPUTS, STEEP = 3, 12.0
 MANY_ROWS, NOISY = 4000, 100.0  # NOISY is 1/σ² for targets of variance one
 CALM = 0.1  # scale of random weights into outputs such as log σ, which start close to constants
+
+
+@functools.lru_cache(maxsize=64)
+def _neurons(sizes: tuple[int, ...]) -> list[Array]:
+    """Positions in φ of the parameters of every hidden neuron."""
+    return [neuron.members for neuron in Network(sizes).neurons()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +68,7 @@ class NetworkModel(RegressionModel):
         return layer_groups(self.sizes, len(self.likelihood.outputs))
 
     def units(self) -> list[Array]:
-        return [neuron.members for neuron in Network(self.sizes).neurons()]
+        return _neurons(self.sizes)
 
     def inputs(self) -> list[Array]:
         n_in, width = self.sizes[:2]

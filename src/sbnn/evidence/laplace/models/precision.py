@@ -75,14 +75,14 @@ class Precision:
             b = self.jac_t.T @ self.jac_t
         b.flat[:: len(b) + 1] += 1.0
         self.chol = cholesky(b)
-        self.log_det = 2.0 * np.log(np.diag(self.chol)).sum()  # log|B| = log|H| − Σ log α
+        self.log_det = 2.0 * np.log(self.chol.diagonal()).sum()  # log|B| = log|H| − Σ log α
 
     @classmethod
     def from_factor(cls, chol: Array, scale: Array) -> Precision:
         """The primal form from its stored factor L of B and A^-½."""
         self = cls.__new__(cls)
         self.scale, self.primal, self.chol = scale, True, chol
-        self.log_det = 2.0 * np.log(np.diag(chol)).sum()
+        self.log_det = 2.0 * np.log(chol.diagonal()).sum()
         return self
 
     def _half(self, v: Array) -> Array:

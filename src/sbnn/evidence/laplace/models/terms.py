@@ -95,9 +95,10 @@ class RegressionTerm:
             self._grams = noise, [self._gram_of(o, root) for o, root in enumerate(roots)]
         before, grams = self._grams
         if before is noise or self.model.noise is not None:
-            return np.sum(grams, axis=0)
+            return grams[0] if len(grams) == 1 else np.sum(grams, axis=0)
         now, then = (self._information(theta, self.f[:, :1])[:, 0] for theta in (noise, before))
-        return np.tensordot(now / then, grams, axes=1)
+        ratio = now / then
+        return ratio[0] * grams[0] if len(grams) == 1 else np.tensordot(ratio, grams, axes=1)
 
     def _gram_of(self, output: int, root: Array) -> Array:
         """The Gram matrix of one output, from the parameters that affect it.
@@ -107,7 +108,7 @@ class RegressionTerm:
         """
         jac, p = self.jac[:, output], len(self.model.likelihood.outputs)
         if output % p == 0:
-            if (root == root[0]).all():
+            if len(root) == 1 or (root == root[0]).all():
                 return gram_matrix(jac) * float(root[0]) ** 2
             return gram_matrix(jac, root)
         rows = np.flatnonzero((jac != 0.0).any(axis=1))
@@ -117,8 +118,15 @@ class RegressionTerm:
         return out
 
     def _information(self, noise: Array, f: Array) -> Array:
-        """Information of outputs (K, n, p) times the weights of the rows, as (K p, n)."""
-        found = np.broadcast_to(self.model.likelihood.information(f, per_row(noise)), f.shape)
-        if self.model.weights is not None:
-            found = found * self.model.weights[: f.shape[1], None]
+        """Information of outputs (K, n, p) times the weights of the rows, as (K p, n).
+
+        Or as (K p, 1), if it is the same for all rows.
+        """
+        likelihood, theta, weights = self.model.likelihood, per_row(noise), self.model.weights
+        if likelihood.constant_information and theta.shape[1] == 1 and weights is None:
+            f = f[:, :1]
+        found = likelihood.information(f, theta)
+        found = found if found.shape == f.shape else np.broadcast_to(found, f.shape)
+        if weights is not None:
+            found = found * weights[: f.shape[1], None]
         return found.transpose(0, 2, 1).reshape(len(self.f_t), -1)
