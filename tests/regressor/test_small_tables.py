@@ -13,7 +13,7 @@ from sbnn.evidence.laplace import optimum as lo
 from sbnn.evidence.laplace import pruning as lp
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.problems.network import Network
-from sbnn.regressor.architectures import BROAD, MIDDLE, NARROW, WIDE, families
+from sbnn.regressor.architectures import BROAD, MIDDLE, NARROW, WIDE, families, with_linear
 from sbnn.regressor.data.scaling import Scaling
 
 
@@ -39,6 +39,35 @@ def test_families_go_from_small_to_large_and_depend_on_the_rows():
     assert families("auto", 10, False) == [NARROW, MIDDLE, BROAD, WIDE]
     assert families("auto", 10, True) == families("default", 10**4, True) == [((3,),)]
     assert families([(3,), (2, 2)], 10, False) == [((3,), (2, 2))]
+
+
+@pytest.mark.parametrize("n", [20, 60])
+def test_noise_free_linear_data_need_no_hidden_layer(n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 3))
+    model = SparseBNNRegressor(random_state=0).fit(X, 1.0 + X @ [1.0, 2.0, 3.0])
+    optima = model.optima_
+    assert list(optima["hidden_layer_sizes"]) == [()]
+    assert optima["converged"].all()
+    assert model.n_parameters_kept_ == 4
+    new = rng.normal(size=(50, 3))
+    np.testing.assert_allclose(model.predict(new), 1.0 + new @ [1.0, 2.0, 3.0], atol=1e-3)
+    asked = SparseBNNRegressor((2,), random_state=0, n_starts=2).fit(X, X[:, 0])
+    assert set(asked.optima_["hidden_layer_sizes"]) == {(2,)}
+
+
+def test_bent_truth_keeps_its_hidden_layer():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 2))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    model = SparseBNNRegressor(random_state=0).fit(X, y)
+    assert () not in set(model.optima_["hidden_layer_sizes"])
+
+
+def test_network_without_hidden_layers_needs_four_rows_per_weight():
+    assert with_linear("default", 16, 3)
+    assert not with_linear("default", 15, 3)
+    assert not with_linear("auto", 100, 3)
 
 
 def test_default_does_as_well_as_a_given_small_network(fitted):

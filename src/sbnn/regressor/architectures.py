@@ -22,6 +22,7 @@ DEEP_WIDE: Family = ((40, 40, 40),)
 FEW_ROWS, MANY_ROWS = 500, 2000
 # Networks that join the default where it keeps most of its weights; see `growth.grow`.
 TOO_FEW_ROWS = 100
+ROWS_PER_WEIGHT = 4  # from which a network without hidden layers joins the default
 DEEPER_FEW, DEEPER = (10, 10, 10), (16, 16, 16)
 
 
@@ -94,3 +95,16 @@ def deeper(hidden_layer_sizes: Any, n_rows: float) -> tuple[int, ...]:
     if not isinstance(hidden_layer_sizes, str) or hidden_layer_sizes != "default":
         return ()
     return () if n_rows <= TOO_FEW_ROWS else DEEPER_FEW if n_rows <= FEW_ROWS else DEEPER
+
+
+def with_linear(hidden_layer_sizes: Any, n_rows: float, n_inputs: int) -> bool:
+    """Whether a network without hidden layers joins the default ones.
+
+    Examples
+    --------
+    >>> with_linear("default", 100, 3), with_linear("default", 10, 3), with_linear((5,), 100, 3)
+    (True, False, False)
+    """
+    if not isinstance(hidden_layer_sizes, str) or hidden_layer_sizes != "default":
+        return False
+    return n_rows >= ROWS_PER_WEIGHT * (n_inputs + 1)

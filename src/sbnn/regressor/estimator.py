@@ -259,7 +259,7 @@ class SparseBNNRegressor(
                 architectures=architectures,
                 activation=checks.canonical_activation(self.activation),
                 method=self.method_used_,
-                options=self._options(n_rows),
+                options=self._options(n_rows, encoded.values.shape[1]),
                 method_options=self.method_options or {},
                 seed=seed,
             )

@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any
 
 from sbnn._core.watch import FitProgress, Watch
-from sbnn.evidence.laplace.options import Options
+from sbnn.evidence.laplace.options import FOR_FEW_ROWS, Options
 from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
-from sbnn.regressor.architectures import deeper
+from sbnn.regressor.architectures import FEW_ROWS, deeper, with_linear
 
 
 class Running:
@@ -60,7 +60,7 @@ class Running:
         """Note how the fit ended."""
         self._ended_early = self._watch.over
 
-    def _options(self, n_rows: float) -> Options:
+    def _options(self, n_rows: float, n_inputs: int) -> Options:
         """Options of the Laplace engine; a sampling method uses it to choose the noise model."""
         sampled = self.method_used_ in SAMPLING
         return Options(
@@ -70,6 +70,9 @@ class Running:
                 "n_threads": checks.n_threads(self.n_jobs),
                 "watch": self._watch,
                 "deeper": deeper(self.hidden_layer_sizes, n_rows),
+                **(FOR_FEW_ROWS if n_rows <= FEW_ROWS else {}),
+                "linear": self.method_used_ == "laplace_nsbl"
+                and with_linear(self.hidden_layer_sizes, n_rows, n_inputs),
                 **({} if sampled else self.method_options or {}),
             }
         )

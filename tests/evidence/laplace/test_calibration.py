@@ -15,6 +15,7 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import initial, log_evidence
 from sbnn.evidence.laplace.stages import with_intercepts
 from sbnn.likelihoods import Gaussian, VaryingGaussian
+from sbnn.scores import NormalMixture
 
 QUICK = replace(DEFAULT, n_starts=2)
 
@@ -62,6 +63,21 @@ def test_inflation_of_a_constant_is_that_of_left_out_means(monkeypatch):
     found = calibration.inflation([(model, bare)], np.ones(1), DEFAULT)
     want = np.sqrt(np.mean(squares)) * stats.t.ppf(0.975, 8) / stats.norm.ppf(0.975)
     assert found == pytest.approx(want, rel=0.02)
+
+
+def test_weights_cost_degrees_of_freedom(monkeypatch):
+    """An intercept that takes γ of them: predictions that are too sure by a factor of two."""
+    model = rows(8)
+    _, opt = constant(model)
+    gamma = log_evidence(model, opt)[1].relevance().sum()
+    assert 0.8 < gamma < 1.0
+    sure = lambda m, o, out, options: NormalMixture(
+        np.ones((1, 1, len(out))), np.zeros((1, 1, len(out))), np.full((1, 1, len(out)), 0.5)
+    )
+    monkeypatch.setattr(calibration, "_left_out", sure)
+    found = calibration.inflation([(model, opt)], np.ones(1), DEFAULT)
+    scale = stats.t.ppf(0.975, 8 - gamma) / stats.norm.ppf(0.975)
+    assert found == pytest.approx(2.0 * scale, rel=1e-12)
 
 
 def test_many_rows_and_known_noise_are_not_inflated():

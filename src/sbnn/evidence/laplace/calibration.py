@@ -4,8 +4,8 @@ The same rows decide about α, the noise and the weights that are pruned, and th
 evidence neglects how uncertain they are. With few rows, that makes predictions too sure. Therefore
 every optimum is fitted again without a part of the rows, α, noise and pruning included, and
 predicts them. c² is the mean square of their errors in units of the predicted standard deviation.
-As it is estimated from n rows, errors of new rows in units of c have Student's distribution with n
-degrees of freedom.
+As it is estimated from n rows with k well-determined weights, errors of new rows in units of c have
+about Student's distribution with n − k degrees of freedom.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from sbnn.scores import Predictive
 
 FEW_ROWS = 60  # with more rows, the inflation is within a few per cent of one
 N_FOLDS = 10
-AGAIN = 12  # iterations without the left-out rows
+AGAIN = 6  # iterations without the left-out rows
+LEAST = 2.0  # degrees of freedom
 LEVEL = 0.975  # at which the normal and Student's distribution agree after the inflation
 
 
@@ -63,7 +64,8 @@ def inflation(pairs: Sequence[tuple[Model, Optimum]], weights: Array, options: O
         variance = (w * (variances + (means - mean) ** 2)).sum(axis=0)
         squares.append(((models[0].y_t[:, out] - mean) ** 2 / variance).ravel())
     c = max(1.0, float(np.sqrt(np.concatenate(squares).mean())))
-    return c * float(special.stdtrit(n, LEVEL) / special.ndtri(LEVEL))
+    used = float(weights @ [log_evidence(m, opt)[1].relevance().sum() for m, opt in pairs])
+    return c * float(special.stdtrit(max(n - used, LEAST), LEVEL) / special.ndtri(LEVEL))
 
 
 def _left_out(model: NetworkModel, opt: Optimum, out: Array, options: Options) -> Predictive:

@@ -38,10 +38,12 @@ from sbnn.evidence.laplace.stages import (
     distinct,
     finish,
     needs_more_rows,
+    not_hopeless,
     prune,
     raced,
     settle,
     with_intercepts,
+    without_hidden_layers,
 )
 from sbnn.evidence.laplace.thinning import OPTIMISM
 from sbnn.evidence.starts import Stage, Start, is_possible, require_starts, run_stage
@@ -92,12 +94,13 @@ def fit(
     """
     require_memory_for_threads(options.n_threads, "fitting the network")
     if noises is None:
-        starts = _starts(families, rng, options.n_starts)
+        starts = _starts(families, rng, options.n_starts, options.linear)
     else:
         starts = []
         for kind, share in paths_for(as_network(families[0][0]).y_t).items():
             path = [[as_network(m).with_likelihood(kind) for m in family] for family in families]
-            starts += _starts(path, rng, max(1, round(share * options.n_starts)))
+            n_starts = max(1, round(share * options.n_starts))
+            starts += _starts(path, rng, n_starts, options.linear)
     starts = [s for s in starts if is_possible(s.model, s.optimum)]
     require_starts(starts)
     # One BLAS thread per start: the matrices are too small to benefit from more.
@@ -146,15 +149,23 @@ def _contributes(weights: np.ndarray, least: float, options: Options) -> np.ndar
 
 def _contributing(starts: list[Start], options: Options) -> list[Start]:
     """The distinct starts without those whose weight is far from being enough."""
-    starts = distinct(starts)
+    starts = distinct(starts, options)
     weights = _weights([(s.model, s.optimum) for s in starts], options)
     kept = _contributes(weights, 0.5 * LEAST_WEIGHT, options)
     return [start for start, keep in zip(starts, kept) if keep]
 
 
-def _starts(families: Sequence[Family], rng: np.random.Generator, n_starts: int) -> list[Start]:
-    """Random starts, shared evenly between the architectures of every family."""
+def _starts(
+    families: Sequence[Family], rng: np.random.Generator, n_starts: int, linear: bool
+) -> list[Start]:
+    """Random starts, shared evenly between the architectures of every family.
+
+    With `linear`, one of a network without hidden layers joins the first family.
+    """
     starts: list[Start] = []
+    if linear:
+        model, own = without_hidden_layers(families[0][0]), rng.spawn(1)[0]
+        starts.append(Start(0, model, initial(model, own), own))
     for number, family in enumerate(families):
         for m, model in enumerate(family):
             share, rest = divmod(n_starts, len(family))
@@ -173,6 +184,7 @@ def _optimise(
     n_threads, watch = options.n_threads, options.watch
     noise_trials: tuple[NoiseTrial, ...] = ()
     starts = raced(RACE, DENSE, starts, options)
+    starts = not_hopeless(starts)
     if noises is not None:
         starts = [s for s in starts if np.isfinite(s.optimum.log_evidence)]
         require_starts(starts)

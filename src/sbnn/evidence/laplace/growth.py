@@ -55,6 +55,8 @@ def grow(starts: list[Start], options: Options) -> list[Start]:
 
 
 def _is_saturated(starts: list[Start]) -> bool:
-    """Whether the best network keeps more than `SATURATED` of its weights."""
+    """Whether the best network has hidden layers and keeps more than `SATURATED` of its weights."""
     leader = max(starts, key=lambda s: s.optimum.log_evidence)
+    if len(leader.optimum.sizes) == 2:
+        return False
     return len(leader.optimum.active) > SATURATED * len(leader.model.layout().active)

@@ -70,7 +70,10 @@ class SparseMixture:
 
 
 def merge(
-    pairs: Sequence[tuple[Model, Optimum]], log_tol: float = 0.1, fit_tol: float = 0.05
+    pairs: Sequence[tuple[Model, Optimum]],
+    log_tol: float = 0.1,
+    fit_tol: float = 0.05,
+    alike: float = 0.0,
 ) -> list[tuple[Model, Optimum]]:
     """Drop near-duplicates and sort by evidence.
 
@@ -83,6 +86,9 @@ def merge(
     ----------
     pairs : sequence of (Model, Optimum)
     log_tol, fit_tol : float
+    alike : float
+        Of optima, of any architecture and evidence, whose functions differ by less than this many
+        of their standard errors, √(k/n) for k weights and n observations, the best is kept.
 
     Returns
     -------
@@ -102,7 +108,15 @@ def merge(
         if not same:
             kept.append((model, opt))
             marks.append(mark)
-    return sorted(kept, key=lambda pair: -pair[1].log_evidence)
+    ranked = sorted(zip(kept, marks), key=lambda found: -found[0][1].log_evidence)
+    out: list[tuple[tuple[Model, Optimum], Array]] = []
+    for pair, mark in ranked:
+        # Sums of squares: the mark has one value per observation and output.
+        if not alike or not any(
+            ((mark - other) ** 2).sum() < alike**2 * len(o.active) for (_, o), other in out
+        ):
+            out.append((pair, mark))
+    return [pair for pair, _ in out]
 
 
 def mixture_weights(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sbnn._core.watch import NEVER, Watch
 
@@ -22,6 +23,8 @@ class Options:
         with one α per weight from a random start, weights would be pruned before the network fits.
     settle : int
         Most blocks of iterations with shared α that may follow; see `stages.settle`.
+    patient : int
+        Blocks without a gain after which no more follow.
     path_iterations, iterations : int
         Iterations with one α per weight: after each step of `thin`, and at most at its best state.
         Converged optima stop earlier.
@@ -31,6 +34,11 @@ class Options:
     step, tol : float
         Damping of the update of log α; change of the log evidence over ten iterations below which
         an optimum counts as converged.
+    patience : int
+        Iterations without a rise of the evidence after which an optimum counts as converged.
+    alike : float
+        Optima count as one before the last stage if their functions differ by less than so many
+        standard errors of the function.
     neuron_moves : int
         Units tried per round of `remove_units` if at most `FEW_WEIGHTS` weights are left.
     price : float
@@ -57,6 +65,8 @@ class Options:
         With more inputs, `relevant_columns` chooses columns first.
     deeper : tuple of int
         Hidden widths of networks that join if the others keep most of their weights; see `grow`.
+    linear : bool
+        Whether a network without hidden layers joins the first family.
     watch : Watch
         Progress, and the end of the fit.
     """
@@ -64,12 +74,15 @@ class Options:
     n_starts: int = 16
     group_iterations: int = 45
     settle: int = 8
+    patient: int = 2
     path_iterations: int = 8
     iterations: int = 300
     race: float = 0.5
     keep: float = 1.0
     step: float = 0.5
     tol: float = 0.05
+    patience: int = 15
+    alike: float = 0.0
     neuron_moves: int = 3
     price: float = 1.25
     weighting: str = "mixed"
@@ -80,10 +93,21 @@ class Options:
     calibrate: bool = True
     max_columns: int = 40
     deeper: tuple[int, ...] = ()
+    linear: bool = False
     watch: Watch = NEVER
 
 
 DEFAULT = Options()
+# Options that differ for few rows: two to three times as fast. On 17 kinds of synthetic tables of 6
+# to 100 rows, 6 to 14 seeds each, the mean log density of unseen rows changed by less than two
+# standard errors, and by +0.10 ± 0.08 on yacht; but energy, with 690 rows, lost 0.2.
+FOR_FEW_ROWS: dict[str, Any] = {
+    "group_iterations": 30,
+    "patient": 1,
+    "race": 0.375,
+    "patience": 10,
+    "alike": 0.5,
+}
 # For networks of a few dozen weights: every optimum is converged and every neuron tried.
 SMALL = Options(
     settle=0,

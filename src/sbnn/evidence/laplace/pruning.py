@@ -24,6 +24,8 @@ from sbnn.evidence.laplace.optimum import (
 # Iterations without a rise of the evidence after which an optimum counts as converged. The update
 # of α is a fixed-point iteration: the evidence may fall before it rises again.
 PATIENCE = 15
+# A removal that after this many iterations is so many nats below the larger network has failed.
+TRIAL, HOPELESS = 10, 5.0
 LEAST = 20  # iterations of a start, even if the time is over
 
 State = tuple[Optimum, DataTerm, Precision]
@@ -144,6 +146,8 @@ def evolve(
     tol: float = 0.05,
     warm_up: int = 0,
     watch: Watch = NEVER,
+    patience: int = PATIENCE,
+    goal: float = -np.inf,
 ) -> Optimum:
     """Alternate LM steps, damped updates of α and σ², and trial pruning.
 
@@ -163,13 +167,16 @@ def evolve(
     step : float
         Damping of the update of log α.
     tol : float
-        Converged if the log evidence has not risen by more than `tol` for `PATIENCE` iterations
+        Converged if the log evidence has not risen by more than `tol` for `patience` iterations
         (with `groups`: has changed by less than `tol` over ten).
     warm_up : int
         Iterations before α and σ² are updated. With few rows, early updates would treat the signal
         as noise.
     watch : Watch
         Once it is over, the iteration ends after at least `LEAST` iterations in all.
+    patience : int
+    goal : float
+        The iteration ends early if this value is out of reach; see `HOPELESS`.
 
     Returns
     -------
@@ -208,8 +215,10 @@ def evolve(
                 best, waited = opt.copy(), 0
             else:
                 waited += 1
-            if waited >= PATIENCE:
+            if waited >= patience:
                 opt.converged = True
+                break
+            if it + 1 >= TRIAL and top < goal - HOPELESS:
                 break
         elif len(opt.history[start:]) >= 10 and np.ptp(opt.history[-10:]) < tol:
             opt.converged = True
@@ -237,6 +246,7 @@ def remove_units(
     step: float = 0.5,
     tol: float = 0.05,
     watch: Watch = NEVER,
+    patience: int = PATIENCE,
 ) -> Optimum:
     """Try to remove units one by one; keep the smaller model unless its evidence is lower.
 
@@ -252,7 +262,7 @@ def remove_units(
         Maximum number of iterations after each removal.
     max_tries : int
         Units tried per round.
-    step, tol, watch
+    step, tol, watch, patience
         As for `evolve`.
 
     Returns
@@ -268,7 +278,9 @@ def remove_units(
             if len(dead) == len(opt.active):
                 continue
             new = removed(model, opt, precision, dead)
-            new = evolve(model, new, n_iter, None, step, tol, watch=watch)
+            new = evolve(
+                model, new, n_iter, None, step, tol, 0, watch, patience, goal=value(model, opt)
+            )
             if value(model, new) > value(model, opt) - tol:  # on a tie the smaller net wins
                 opt, improved = new, True
                 break

@@ -27,8 +27,8 @@ FEW_WEIGHTS = 60
 MORE, ON_MORE, LAST = 4, 20, 6
 # Iterations before weights have a price: charged earlier, it removes weights that are yet to grow.
 BEFORE_PRICE = 40
-# Dense iterations go on in blocks, until this many in a row gain no more than `GAIN` nats.
-BLOCK, PATIENT, GAIN = 15, 2, 5.0
+PER_WEIGHT = 1.5  # nats that the removal of a weight gains at most, of networks far too large
+BLOCK, GAIN = 15, 5.0  # dense iterations go on in blocks; a gain counts if it is larger than `GAIN`
 
 
 def dense(start: Start, n_iter: int, options: Options, times: int = 1) -> Optimum:
@@ -79,7 +79,7 @@ def settle(start: Start, options: Options) -> Optimum:
         waited = 0 if found > top + GAIN else waited + 1
         if waited == 0:
             best, top = current, found
-        if waited == PATIENT or current.converged or options.watch.over:
+        if waited == options.patient or current.converged or options.watch.over:
             break
     return best
 
@@ -127,7 +127,7 @@ def finish(start: Start, options: Options) -> Optimum:
     elif len(opt.active) <= FEW_WEIGHTS:
         opt = remove_units(
             part, opt, options.iterations, options.neuron_moves, options.step, options.tol,
-            options.watch,
+            options.watch, options.patience,
         )  # fmt: skip
     return opt
 
@@ -146,7 +146,10 @@ def _converged(model: Model, opt: Optimum, options: Options) -> Optimum:
 
 
 def _evolve(model: Model, opt: Optimum, n_iter: int, options: Options) -> Optimum:
-    return evolve(model, opt, n_iter, None, options.step, options.tol, watch=options.watch)
+    return evolve(
+        model, opt, n_iter, None, options.step, options.tol, watch=options.watch,
+        patience=options.patience,
+    )  # fmt: skip
 
 
 def with_intercepts(model: Model, opt: Optimum) -> Optimum:
@@ -182,7 +185,32 @@ def best(starts: list[Start], fraction: float) -> list[Start]:
     return out
 
 
-def distinct(starts: list[Start]) -> list[Start]:
+def without_hidden_layers(model: Model) -> NetworkModel:
+    """The network whose outputs are linear functions of the inputs."""
+    assert isinstance(model, NetworkModel)
+    return replace(model, sizes=(model.sizes[0], model.sizes[-1]))
+
+
+def not_hopeless(starts: list[Start]) -> list[Start]:
+    """The starts without those that a network without hidden layers is too far ahead of.
+
+    The removal of a weight gains less than `PER_WEIGHT` nats, so the sparse networks on the path of
+    a start that is further behind cannot catch up.
+    """
+    lines = {
+        type(s.model.likelihood): s.optimum.log_evidence
+        for s in starts
+        if len(s.optimum.sizes) == 2
+    }
+    out = []
+    for s in starts:
+        ahead = lines.get(type(s.model.likelihood), -np.inf) - s.optimum.log_evidence
+        if len(s.optimum.sizes) == 2 or not ahead > PER_WEIGHT * len(s.optimum.active):
+            out.append(s)
+    return out
+
+
+def distinct(starts: list[Start], options: Options) -> list[Start]:
     """The starts without those that reached the same optimum as another."""
-    kept = merge([(s.model, s.optimum) for s in starts])
+    kept = merge([(s.model, s.optimum) for s in starts], alike=options.alike)
     return [s for s in starts if any(s.optimum is opt for _, opt in kept)]

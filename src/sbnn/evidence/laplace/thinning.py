@@ -21,7 +21,9 @@ from sbnn.evidence.laplace.pruning import evolve, removal_gain, removed, unit_mo
 from sbnn.likelihoods import Likelihood
 
 SHARE = 4  # every fourth neuron of a layer is removed at a time
-GIVE_UP = 40.0  # nats below the best state at which a path ends; transient losses reach 30
+# Nats below the best state at which a path ends: transient losses reach 30, with few rows a
+# quarter of their number.
+GIVE_UP, PER_ROW, FEWEST = 40.0, 0.25, 10.0
 RECOVERY = 15  # LM steps after a removal; far fewer are taken if the noise is large
 DAMPING = 1e-2  # after a removal, the last step of the larger network says nothing about the next
 AGAIN = 8  # LM steps after the removal of an input
@@ -72,7 +74,7 @@ def thin(
         merit, precision = _merit(model, current, predictive)
         if merit > top - tol:
             best, top = current, merit
-        elif not merit > top - GIVE_UP:
+        elif not merit > top - min(GIVE_UP, max(FEWEST, PER_ROW * model.shape[1])):
             break
     return best
 
