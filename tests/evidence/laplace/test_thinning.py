@@ -12,7 +12,7 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence
 from sbnn.evidence.laplace.options import DEFAULT, TIE
 from sbnn.evidence.laplace.pruning import evolve, removed, value
-from sbnn.evidence.laplace.thinning import drop_inputs, recover, thin
+from sbnn.evidence.laplace.thinning import drop_inputs, recover, thin, without_doubtful_inputs
 from sbnn.likelihoods import Gaussian, StudentT, VaryingStudentT
 
 
@@ -71,6 +71,22 @@ def test_inputs_without_effect_are_dropped_and_those_with_an_effect_are_kept():
     # Each removal costs at most the price.
     assert fewer.log_evidence > opt.log_evidence - len(noisy) * TIE
     assert drop_inputs(model, opt, -np.inf) is opt  # nothing is free
+
+
+def test_inputs_that_most_networks_do_without_are_removed_unless_they_matter():
+    model, opt = dense_fit(width=3)
+    used = lambda pair: [bool(np.isin(i, pair[1].active).any()) for i in model.inputs()]
+    assert used((model, opt)) == [True, True, True]
+    without = opt.without(np.intersect1d(np.concatenate(model.inputs()[1:]), opt.active))
+    pairs, most = [(model, opt), (model, without)], np.array([0.3, 0.7])
+    found = without_doubtful_inputs(pairs, most, DEFAULT)
+    assert [used(pair) for pair in found] == [[True, False, False]] * 2
+    # An input that most of the networks use is not tried.
+    assert without_doubtful_inputs(pairs, most[::-1], DEFAULT) is pairs
+    # Only the first network uses the first input, but the data do not let it go.
+    blind = opt.without(np.intersect1d(np.concatenate(model.inputs()), opt.active))
+    found = without_doubtful_inputs([(model, without), (model, blind)], most, DEFAULT)
+    assert found[0][1] is without
 
 
 def test_weights_are_removed_for_their_price():

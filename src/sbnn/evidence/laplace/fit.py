@@ -45,7 +45,7 @@ from sbnn.evidence.laplace.stages import (
     with_intercepts,
     without_hidden_layers,
 )
-from sbnn.evidence.laplace.thinning import OPTIMISM
+from sbnn.evidence.laplace.thinning import OPTIMISM, without_doubtful_inputs
 from sbnn.evidence.starts import Stage, Start, is_possible, require_starts, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood
 
@@ -114,6 +114,7 @@ def fit(
         kept = _contributes(weights, LEAST_WEIGHT, options)
         pairs = [pair for pair, keep in zip(pairs, kept) if keep]
         shares = weights[kept] / weights[kept].sum()
+        pairs, shares = _agreed(pairs, shares, options)
         factor = inflation(pairs, shares, options) if options.calibrate else 1.0
     likelihood = pairs[0][0].likelihood or Gaussian()
     return SparseMixture(
@@ -132,6 +133,20 @@ def _weights(pairs: Sequence[tuple[Model, Optimum]], options: Options) -> np.nda
     evidences = np.array([opt.log_evidence for _, opt in pairs])
     rows = getattr(pairs[0][0], "weights", None)
     return mixture_weights(options.weighting, evidences, loo, rows)
+
+
+def _agreed(
+    pairs: list[tuple[Model, Optimum]], weights: np.ndarray, options: Options
+) -> tuple[list[tuple[Model, Optimum]], np.ndarray]:
+    """The optima without inputs that most of them do without, and their weights."""
+    many = needs_more_rows(pairs[0][0], options)
+    if many or not options.sparse or options.weighting != "mixed":
+        return pairs, weights
+    fewer = without_doubtful_inputs(pairs, weights, options)
+    if fewer is pairs:
+        return pairs, weights
+    fewer = merge(fewer)
+    return fewer, _weights(fewer, options)
 
 
 def _left_out_densities(model: Model, opt: Optimum) -> np.ndarray:

@@ -117,7 +117,7 @@ def finish(start: Start, options: Options) -> Optimum:
         opt = _evolve(part.economical(start.optimum), start.optimum, BEFORE_PRICE, options)
         part = replace(part, price=options.price)
         opt = _priced(part, opt, options)
-        fewer = drop_inputs(part, opt, TIE)
+        fewer = drop_inputs(part, opt, TIE, options.watch)
         opt = opt if len(fewer.active) == len(opt.active) else _converged(part, fewer, options)
     else:
         opt = _converged(part, start.optimum, options)
