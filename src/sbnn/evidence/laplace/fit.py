@@ -179,8 +179,8 @@ def _starts(
     """
     starts: list[Start] = []
     if linear:
-        model, own = without_hidden_layers(families[0][0]), rng.spawn(1)[0]
-        starts.append(Start(0, model, initial(model, own), own))
+        line, own = without_hidden_layers(families[0][0]), rng.spawn(1)[0]
+        starts.append(Start(0, line, initial(line, own), own))
     for number, family in enumerate(families):
         for m, model in enumerate(family):
             share, rest = divmod(n_starts, len(family))
