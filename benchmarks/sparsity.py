@@ -1,16 +1,20 @@
 """Sparsity and honest uncertainty on simulated data.
 
-    python benchmarks/sparsity.py [--seeds 20] [--task friedman noise linear few far]
+    python benchmarks/sparsity.py [--seeds 20] [--task friedman noise linear few far tables]
+                                  [--data DIR] [--tables yacht …]
 
 friedman   Friedman's first function, ten inputs of which five are noise, 100, 200 and 500 rows: how
            many noise inputs some network uses, how many true ones none uses, RMSE on new rows
 noise      five inputs without an effect, 40 rows: weights kept besides the output bias, and log
            density of new rows minus that of a normal distribution with the mean and std of the rows
 linear     three inputs with linear effects, without noise and with it, 20 and 60 rows: largest
-           error on new rows in units of the spread, weights kept, converged, CPU seconds
+           error on new rows and deviation from a straight line, in units of the spread, weights
+           kept, converged, CPU seconds
 few        three bent functions, 6, 10, 15 and 30 rows: coverage of 95 % intervals, log density
 far        five functions seen on [−1, 1], 40 rows: whether 95 % intervals at 1.5, 2, 3 and 10
            times that range hold the function, and whether one is narrower than one closer
+tables     the tables of DIR, see benchmarks/rivals.py, one seed per split: the sparse mixture, its
+           best single network, and the same networks and noise without pruning; not by default
 
 Resumes; writes benchmarks/results/sparsity.csv after every fit and prints the means.
 """
@@ -21,10 +25,13 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from harness import RESULTS, Table
+from rival_data import load_split
 from sklearn.datasets import make_friedman1
 
 from sbnn import SparseBNNRegressor
@@ -82,9 +89,13 @@ def linear(seed: int) -> Iterator[dict[str, Any]]:
         for scale in (0.0, 0.3):
             x, new = rng.uniform(-1, 1, size=(n, 3)), rng.uniform(-1, 1, size=(2000, 3))
             model, cpu = fitted(x, x @ slopes + scale * rng.normal(size=n))
-            error = np.abs(model.predict(new) - new @ slopes).max() / np.std(new @ slopes)
+            found, spread = model.predict(new), np.std(new @ slopes)
+            design = np.column_stack([np.ones(len(new)), new])
+            line = design @ np.linalg.lstsq(design, found, rcond=None)[0]
             yield {
-                "rows": n, "case": f"noise {scale}", "error": error, "cpu": cpu,
+                "rows": n, "case": f"noise {scale}", "cpu": cpu,
+                "error": np.abs(found - new @ slopes).max() / spread,
+                "bent": np.std(found - line) / spread,
                 "kept": model.n_parameters_kept_ / len(model.optima_),
                 "converged": bool(model.optima_["converged"].all()),
             }  # fmt: skip
@@ -123,14 +134,43 @@ def far(seed: int) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
+def tables(seed: int, data: Path, names: list[str]) -> Iterator[dict[str, Any]]:
+    for name in names:
+        x, y, x_new, y_new = load_split(data / name, seed)
+        sparse, cpu = fitted(x, y)
+        options = {"noise": sparse.noise_used_, "random_state": 0, "n_jobs": 1}
+        models = {
+            "dense": SparseBNNRegressor(method="laplace", **options).fit(x, y),
+            "sparse": sparse,
+            "single": sparse.compact(single=True),
+        }
+        optima = sparse.optima_
+        removed = 1 - optima["n_kept"].sum() / optima["n_parameters"].sum()
+        row = {
+            "case": name, "rows": len(y), "cpu": cpu, "removed": removed,
+            "kept": optima["n_kept"].mean(), "networks": len(optima),
+            "single_kept": models["single"].n_parameters_kept_,
+        }  # fmt: skip
+        for kind, model in models.items():
+            error = np.sqrt(np.mean((model.predict(x_new) - y_new) ** 2))
+            density = np.mean(model.log_predictive_density(x_new, y_new))
+            row |= {f"rmse_{kind}": float(error), f"density_{kind}": float(density)}
+        yield row
+
+
 TASKS = {"friedman": friedman, "noise": noise, "linear": linear, "few": few, "far": far}
+UCI = ["yacht", "energy", "concrete", "power"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--task", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--task", nargs="+", choices=[*TASKS, "tables"], default=list(TASKS))
+    parser.add_argument("--data", type=Path, help="folder with the data sets, for 'tables'")
+    parser.add_argument("--tables", nargs="+", default=UCI)
     options = parser.parse_args()
+    if "tables" in options.task and options.data is None:
+        parser.error("--task tables needs --data")
     warnings.simplefilter("ignore")
     results = Table(RESULTS / "sparsity.csv", ("task", "seed", "rows", "case"))
     for name in options.task:
@@ -138,13 +178,14 @@ def main() -> None:
             done = results.frame()
             if len(done) and ((done["task"] == name) & (done["seed"] == seed)).any():
                 continue
-            for row in list(TASKS[name](seed)):
+            run = partial(tables, data=options.data, names=options.tables)
+            for row in list(TASKS.get(name, run)(seed)):
                 results.add({"task": name, "seed": seed, "case": "", **row})
         mine = results.frame().query("task == @name").dropna(axis=1, how="all")
         by = [c for c in ("case", "rows") if c in mine and mine[c].nunique() > 1]
         print(name)
         shown = mine.drop(columns=["task", "seed"])
-        print(shown.groupby(by).mean(numeric_only=True).round(3) if by else shown.mean().round(3))
+        print((shown.groupby(by) if by else shown).mean(numeric_only=True).round(3))
 
 
 if __name__ == "__main__":

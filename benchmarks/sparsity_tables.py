@@ -46,6 +46,7 @@ def _linear(runs: pd.DataFrame) -> str:
         {
             "rows": int(n), "data": case,
             "largest error / spread": mean_and_error(mine["error"], 4),
+            "bent by, / spread": mean_and_error(mine["bent"], 4),
             "weights kept per network": f"{mine['kept'].mean():.1f}",
             "converged": percent(mine["converged"].astype(float)),
             "CPU seconds": f"{mine['cpu'].mean():.1f}", "seeds": len(mine),
@@ -84,4 +85,31 @@ def _far(runs: pd.DataFrame) -> str:
     )
 
 
-PARTS = {"friedman": _friedman, "noise": _noise, "linear": _linear, "few": _few, "far": _far}
+def _tables(runs: pd.DataFrame) -> str:
+    rows = [
+        {
+            "table": case, "parameters removed": percent(mine["removed"]),
+            "kept per network": f"{mine['kept'].mean():.0f}",
+            **{
+                f"{kind}: RMSE, log density": f"{mine[f'rmse_{kind}'].mean():.3f}, "
+                + f"{mine[f'density_{kind}'].mean():.3f}".replace("-", "−")
+                for kind in ("dense", "sparse", "single")
+            },
+            "splits": len(mine),
+        }
+        for case, mine in runs.groupby("case", sort=False)
+    ]  # fmt: skip
+    return (
+        "Tables: the same networks and kind of noise without pruning (dense), the sparse mixture, "
+        "and its best single network:\n\n" + markdown(pd.DataFrame(rows))
+    )
+
+
+PARTS = {
+    "friedman": _friedman,
+    "noise": _noise,
+    "linear": _linear,
+    "few": _few,
+    "far": _far,
+    "tables": _tables,
+}
