@@ -71,7 +71,7 @@ def test_fit_writes_model_record_data_and_report(fitted, place):
     assert record["targets"] == ["y", "z"]
     assert record["version"] == sbnn.__version__
     assert record["options"]["random_state"] == 0
-    assert record["scores"]["z"]["rmse"] < 3
+    assert record["scores"]["z"]["rmse"] < 4  # the standard deviation of z is 5.8
     held = pd.read_csv(out / "held_out.csv", index_col="line")
     data = pd.read_csv(place / "data.csv")
     np.testing.assert_allclose(held["z_observed"], data["z"])  # line 2 is the first row

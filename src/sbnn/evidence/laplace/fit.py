@@ -178,14 +178,14 @@ def _starts(
     With `linear`, one of a network without hidden layers joins the first family.
     """
     starts: list[Start] = []
-    if linear:
-        line, own = without_hidden_layers(families[0][0]), rng.spawn(1)[0]
-        starts.append(Start(0, line, initial(line, own), own))
     for number, family in enumerate(families):
         for m, model in enumerate(family):
             share, rest = divmod(n_starts, len(family))
             for own in rng.spawn(max(1, share + (m < rest))):
                 starts.append(Start(number, model, initial(model, own), own))
+    if linear:  # last: a fit that ends early needs networks first
+        line, own = without_hidden_layers(families[0][0]), rng.spawn(1)[0]
+        starts.append(Start(0, line, initial(line, own), own))
     return starts
 
 
