@@ -17,6 +17,7 @@ import time
 import warnings
 from pathlib import Path
 
+import jax
 import numpy as np
 from harness import RESULTS, Table
 from rival_data import load_split
@@ -96,6 +97,7 @@ def main() -> None:
             refine = split < arguments.refined
             row = run(arguments.data, name, split, arguments.noise, arguments.particles, refine)
             table.add(row)
+            jax.clear_caches()  # thousands of compiled functions exhaust the memory maps
             print({k: v if isinstance(v, str) else round(v, 3) for k, v in row.items()}, flush=True)
     frame = table.frame()
     columns = [c for c in frame if c.startswith(("rmse", "log_density"))]
