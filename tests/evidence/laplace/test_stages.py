@@ -86,7 +86,7 @@ def test_of_optima_within_a_part_of_the_standard_error_the_best_is_kept():
     sigma = float(np.exp(initial(network, np.random.default_rng(0)).noise[0, 0]))
     error = sigma * np.sqrt(10 / 40)
     few = replace(DEFAULT, **FOR_FEW_ROWS)
-    near = [_at(1.0, network), _at(2.0, network, 0.45 * error), _at(0.0, network, -0.6 * error)]
+    near = [_at(1.0, network), _at(2.0, network, 0.2 * error), _at(0.0, network, -0.3 * error)]
     kept = sorted(s.optimum.log_evidence for s in distinct(near, few))
     assert kept == [0.0, 2.0]
     assert len(distinct(near, DEFAULT)) == 3

@@ -106,7 +106,7 @@ FOR_FEW_ROWS: dict[str, Any] = {
     "patient": 1,
     "race": 0.375,
     "patience": 10,
-    "alike": 0.5,
+    "alike": 0.25,
 }
 # For networks of a few dozen weights: every optimum is converged and every neuron tried.
 SMALL = Options(
