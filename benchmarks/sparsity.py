@@ -171,6 +171,7 @@ def main() -> None:
     options = parser.parse_args()
     if "tables" in options.task and options.data is None:
         parser.error("--task tables needs --data")
+    tasks = {**TASKS, "tables": partial(tables, data=options.data, names=options.tables)}
     warnings.simplefilter("ignore")
     results = Table(RESULTS / "sparsity.csv", ("task", "seed", "rows", "case"))
     for name in options.task:
@@ -178,8 +179,7 @@ def main() -> None:
             done = results.frame()
             if len(done) and ((done["task"] == name) & (done["seed"] == seed)).any():
                 continue
-            run = partial(tables, data=options.data, names=options.tables)
-            for row in list(TASKS.get(name, run)(seed)):
+            for row in list(tasks[name](seed)):
                 results.add({"task": name, "seed": seed, "case": "", **row})
         mine = results.frame().query("task == @name").dropna(axis=1, how="all")
         by = [c for c in ("case", "rows") if c in mine and mine[c].nunique() > 1]

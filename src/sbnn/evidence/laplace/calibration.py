@@ -22,7 +22,7 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence
 from sbnn.evidence.laplace.options import Options
-from sbnn.evidence.laplace.pruning import evolve
+from sbnn.evidence.laplace.pruning import evolve_with
 from sbnn.scores import Predictive
 
 FEW_ROWS = 60  # with more rows, the inflation is within a few per cent of one
@@ -75,7 +75,7 @@ def _left_out(model: NetworkModel, opt: Optimum, out: Array, options: Options) -
     if noise.ndim == 3:
         noise = noise[:, rows]
     start = replace(opt.copy(), noise=noise, variance=None)
-    again = evolve(part, start, AGAIN, None, options.step, options.tol, watch=options.watch)
+    again = evolve_with(part, start, AGAIN, options)
     _, precision = log_evidence(part, again)
     f, jac = jacobian(again.phi, new.x_t, again.layout, again.activation)
     found = precision.variance(jac.reshape(len(again.active), f.size))

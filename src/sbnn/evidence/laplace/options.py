@@ -37,8 +37,8 @@ class Options:
     patience : int
         Iterations without a rise of the evidence after which an optimum counts as converged.
     alike : float
-        Optima count as one before the last stage if their functions differ by less than so many
-        standard errors of the function.
+        Before the last stage, optima are merged if their functions differ by less than this many
+        standard errors.
     neuron_moves : int
         Units tried per round of `remove_units` if at most `FEW_WEIGHTS` weights are left.
     price : float

@@ -20,11 +20,13 @@ from sbnn.evidence.laplace.optimum import (
     relax,
     update,
 )
+from sbnn.evidence.laplace.options import Options
 
 # Iterations without a rise of the evidence after which an optimum counts as converged. The update
 # of α is a fixed-point iteration: the evidence may fall before it rises again.
 PATIENCE = 15
-# A removal that after this many iterations is so many nats below the larger network has failed.
+# A removal has failed if, after `TRIAL` iterations, the smaller network is still more than
+# `HOPELESS` nats below the larger one.
 TRIAL, HOPELESS = 10, 5.0
 LEAST = 20  # iterations of a start, even if the time is over
 
@@ -230,6 +232,14 @@ def evolve(
     best.iterations, best.history, best.converged = opt.iterations, opt.history, opt.converged
     relax(model, best, 10)
     return best
+
+
+def evolve_with(model: Model, opt: Optimum, n_iter: int, options: Options) -> Optimum:
+    """`evolve` with one α per weight and the settings of a fit."""
+    return evolve(
+        model, opt, n_iter, None, options.step, options.tol, watch=options.watch,
+        patience=options.patience,
+    )  # fmt: skip
 
 
 def _better(model: Model, opt: Optimum, best: Optimum, top: float, tol: float) -> bool:

@@ -12,7 +12,7 @@ from sbnn.evidence.laplace.models.layout import Layout
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
 from sbnn.evidence.laplace.options import TIE, Options
-from sbnn.evidence.laplace.pruning import evolve, remove_units
+from sbnn.evidence.laplace.pruning import evolve, evolve_with, remove_units
 from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, thin
 from sbnn.evidence.starts import Stage, Start, on_rows, run_stage
 from sbnn.problems.network import layer_slices
@@ -114,7 +114,7 @@ def finish(start: Start, options: Options) -> Optimum:
         return start.optimum
     part = on_rows(start.model, MORE * options.max_rows)
     if options.price:
-        opt = _evolve(part.economical(start.optimum), start.optimum, BEFORE_PRICE, options)
+        opt = evolve_with(part.economical(start.optimum), start.optimum, BEFORE_PRICE, options)
         part = replace(part, price=options.price)
         opt = _priced(part, opt, options)
         fewer = drop_inputs(part, opt, TIE, options.watch)
@@ -122,7 +122,7 @@ def finish(start: Start, options: Options) -> Optimum:
     else:
         opt = _converged(part, start.optimum, options)
     if part.shape != start.model.shape:
-        last = _evolve(start.model, opt, LAST, options)
+        last = evolve_with(start.model, opt, LAST, options)
         last.converged, opt = opt.converged, last
     elif len(opt.active) <= FEW_WEIGHTS:
         opt = remove_units(
@@ -142,14 +142,7 @@ def _priced(model: Model, opt: Optimum, options: Options) -> Optimum:
 
 
 def _converged(model: Model, opt: Optimum, options: Options) -> Optimum:
-    return _evolve(model.economical(opt), opt, options.iterations, options)
-
-
-def _evolve(model: Model, opt: Optimum, n_iter: int, options: Options) -> Optimum:
-    return evolve(
-        model, opt, n_iter, None, options.step, options.tol, watch=options.watch,
-        patience=options.patience,
-    )  # fmt: skip
+    return evolve_with(model.economical(opt), opt, options.iterations, options)
 
 
 def with_intercepts(model: Model, opt: Optimum) -> Optimum:

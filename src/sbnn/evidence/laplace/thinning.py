@@ -18,7 +18,14 @@ from sbnn.evidence.laplace.models.regression import RegressionModel
 from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence, relax
 from sbnn.evidence.laplace.options import Options
-from sbnn.evidence.laplace.pruning import evolve, removal_gain, removed, unit_moves, value
+from sbnn.evidence.laplace.pruning import (
+    evolve,
+    evolve_with,
+    removal_gain,
+    removed,
+    unit_moves,
+    value,
+)
 from sbnn.likelihoods import Likelihood
 
 SHARE = 4  # every fourth neuron of a layer is removed at a time
@@ -204,10 +211,7 @@ def _tried_without(model: Model, opt: Optimum, inputs: list[Array], options: Opt
         return opt
     before, precision = log_evidence(model, opt)
     new = removed(model, opt, precision, dead)
-    new = evolve(
-        model, new, options.iterations, None, options.step, options.tol, watch=options.watch,
-        patience=options.patience,
-    )  # fmt: skip
+    new = evolve_with(model, new, options.iterations, options)
     loss = CONSENT * len(inputs)
     if log_evidence(model, new)[0] < before - loss:
         return opt
