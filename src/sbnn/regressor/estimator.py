@@ -53,11 +53,12 @@ class SparseBNNRegressor(
     hidden_layer_sizes : "default", "auto", int, tuple of int, or list of tuples
         Widths of the hidden layers before pruning. "default" mixes one and two hidden layers: (12,)
         and (8, 6) up to 500 rows, (20,) and (15, 10) up to 2,000, else (40,) and (20, 10). Where
-        the best of these keeps most of its weights, three layers of 10, from 500 rows of 16, join
-        (100 to 2,500 rows), and with four rows per weight a linear network. "auto" lets the
-        evidence choose between these pairs and (3,) with (6,). With a sampling method, both mean
-        (3,) if that network has at most 30 parameters or the method is not "nsbl"; with
-        "layer_wise", up to three layers of 20, above 2,000 rows of 40. A list shares the starts.
+        the best of these keeps most of its weights, larger networks join: (10, 10, 10) above 100
+        rows, (30, 20) above 500 and up to 2,500. With four rows per weight, so does a linear one.
+        "auto" lets the evidence choose between these pairs and (3,) with (6,). With a sampling
+        method, both mean (3,) if that network has at most 30 parameters or the method is not
+        "nsbl"; with "layer_wise", up to three layers of 20, above 2,000 rows of 40. A list shares
+        the starts.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
     method : str

@@ -11,7 +11,7 @@ from sbnn._core.watch import FitProgress, Watch
 from sbnn.evidence.laplace.options import FOR_FEW_ROWS, Options
 from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
-from sbnn.regressor.architectures import FEW_ROWS, deeper, with_linear
+from sbnn.regressor.architectures import FEW_ROWS, larger, with_linear
 
 
 class Running:
@@ -69,7 +69,7 @@ class Running:
                 "sparse": self.method_used_ != "laplace",
                 "n_threads": checks.n_threads(self.n_jobs),
                 "watch": self._watch,
-                "deeper": deeper(self.hidden_layer_sizes, n_rows),
+                "larger": larger(self.hidden_layer_sizes, n_rows),
                 **(FOR_FEW_ROWS if n_rows <= FEW_ROWS else {}),
                 "linear": self.method_used_ == "laplace_nsbl"
                 and with_linear(self.hidden_layer_sizes, n_rows, n_inputs),

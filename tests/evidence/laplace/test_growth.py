@@ -1,4 +1,4 @@
-"""Deeper networks join where the first ones keep most of their weights, and nowhere else."""
+"""Larger networks join where the first ones keep most of their weights, and nowhere else."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ from sbnn.evidence.laplace.optimum import initial
 from sbnn.evidence.laplace.options import DEFAULT
 from sbnn.evidence.starts import Start
 from sbnn.likelihoods import Gaussian, StudentT, VaryingStudentT
-from sbnn.regressor.architectures import DEEPER, DEEPER_FEW, deeper
+from sbnn.regressor.architectures import LARGER, LARGER_FEW, larger
 
-OPTIONS = replace(DEFAULT, n_starts=4, deeper=(6, 6))
+OPTIONS = replace(DEFAULT, n_starts=4, larger=(6, 6))
 KINDS = {
     "constant": Gaussian(),
     "student_t": StudentT(),
@@ -40,20 +40,20 @@ def depths(mixture):
     return {len(opt.sizes) - 2 for opt in mixture.optima}
 
 
-def test_deeper_networks_join_where_a_small_one_keeps_all_its_weights():
+def test_larger_networks_join_where_a_small_one_keeps_all_its_weights():
     """Three neurons cannot follow four bends."""
     model, rng = model_of(bends=3.0), np.random.default_rng(0)
-    small = fit([[model]], rng, replace(OPTIONS, deeper=()))
+    small = fit([[model]], rng, replace(OPTIONS, larger=()))
     grown = fit([[model]], np.random.default_rng(0), OPTIONS)
     assert depths(small) == {1}
     assert 2 in depths(grown)
     assert max(o.log_evidence for o in grown.optima) > small.optima[0].log_evidence + 50
 
 
-def test_no_deeper_network_where_neurons_are_left_over():
+def test_no_larger_network_where_neurons_are_left_over():
     model = model_of(bends=0.5, width=6)
     grown = fit([[model]], np.random.default_rng(0), OPTIONS)
-    same = fit([[model]], np.random.default_rng(0), replace(OPTIONS, deeper=()))
+    same = fit([[model]], np.random.default_rng(0), replace(OPTIONS, larger=()))
     assert depths(grown) == {1}
     np.testing.assert_array_equal(grown.optima[0].phi, same.optima[0].phi)
 
@@ -65,7 +65,7 @@ def test_share_of_weights_decides(removed, grows):
     assert bool(grow([start_of(model_of(3.0), removed)], quick)) is grows
 
 
-def test_deeper_networks_have_the_noise_of_the_first_ones():
+def test_larger_networks_have_the_noise_of_the_first_ones():
     model = model_of(3.0).with_likelihood(StudentT())
     quick = replace(OPTIONS, n_starts=2, group_iterations=6, settle=0, path_iterations=2)
     (found, *_) = grow([start_of(model)], quick)
@@ -87,26 +87,26 @@ def test_growth_with_a_choice_of_noise():
 
 
 @pytest.mark.parametrize(
-    "change", [{"deeper": ()}, {"sparse": False}, {"max_rows": 100}], ids=["none", "dense", "rows"]
+    "change", [{"larger": ()}, {"sparse": False}, {"max_rows": 100}], ids=["none", "dense", "rows"]
 )
 def test_no_growth(change):
     assert grow([start_of(model_of(3.0))], replace(OPTIONS, **change)) == []
 
 
 def test_only_defaults_with_enough_rows_grow():
-    assert deeper("default", 1000) == DEEPER
-    assert deeper("default", 500) == DEEPER_FEW
-    assert not deeper("default", 100)
-    assert not deeper("auto", 1000)
-    assert not deeper((5,), 1000)
+    assert larger("default", 1000) == LARGER
+    assert larger("default", 500) == LARGER_FEW
+    assert not larger("default", 100)
+    assert not larger("auto", 1000)
+    assert not larger((5,), 1000)
 
 
-def test_regressor_asks_for_deeper_networks(monkeypatch):
+def test_regressor_asks_for_larger_networks(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "sbnn.evidence.laplace.fit.grow", lambda starts, options: asked.append(options.deeper) or []
+        "sbnn.evidence.laplace.fit.grow", lambda starts, options: asked.append(options.larger) or []
     )
     x = np.random.default_rng(0).uniform(-2, 2, (520, 1))
     for n in (40, 520):
         SparseBNNRegressor(n_starts=1, random_state=0, noise="constant").fit(x[:n], x[:n, 0])
-    assert asked == [(), DEEPER]
+    assert asked == [(), LARGER]

@@ -63,7 +63,7 @@ class Options:
         part of the predictions. For standardised targets.
     max_columns : int
         With more inputs, `relevant_columns` chooses columns first.
-    deeper : tuple of int
+    larger : tuple of int
         Hidden widths of networks that join if the others keep most of their weights; see `grow`.
     linear : bool
         Whether a network without hidden layers joins the first family.
@@ -92,7 +92,7 @@ class Options:
     sparse: bool = True
     calibrate: bool = True
     max_columns: int = 40
-    deeper: tuple[int, ...] = ()
+    larger: tuple[int, ...] = ()
     linear: bool = False
     watch: Watch = NEVER
 
