@@ -57,8 +57,7 @@ class SparseBNNRegressor(
         rows, (30, 20) above 500 and up to 2,500. With four rows per weight, so does a linear one.
         "auto" lets the evidence choose between these pairs and (3,) with (6,). With a sampling
         method, both mean (3,) if that network has at most 30 parameters or the method is not
-        "nsbl"; with "layer_wise", up to three layers of 20, above 2,000 rows of 40. A list shares
-        the starts.
+        "nsbl"; with "layer_wise", up to three layers of 20 or 40 (2,000 rows). Lists share starts.
     activation : str
         "tanh", "relu", "logistic" (or "sigmoid"), "softplus", "sin", "identity".
     method : str
