@@ -18,8 +18,8 @@ CHOSEN_ON = (
     "designs of experiments. Variants of Friedman's functions were among them, so scikit-learn's "
     "three are shown but not counted. The first splits of yacht, energy, concrete and power were "
     "looked at while defaults were developed. Their rows of sbnn were measured when networks with "
-    "three layers of 16 joined full ones, instead of (30, 20), which was chosen on draws from Gaussian "
-    "processes."
+    "three layers of 16 joined full ones, instead of (30, 20), which was chosen on draws from "
+    "Gaussian processes."
 )
 
 
@@ -242,11 +242,11 @@ def readme_text(table: pd.DataFrame, published: pd.DataFrame | None = None) -> s
         rows.append(row)
     splits = shown.loc[shown["method"] == OURS, "table"].value_counts()
     single = int((splits == 1).sum())
+    note = f", {single} of them with one split" if single else ""
     text = (
         f"{markdown(pd.DataFrame(rows))}\n\nScores on unseen rows, averaged over splits (lower "
         "RMSE and higher log-likelihood are better); mean ranks (1 is best) and coverage of 95 % "
-        f"intervals over {len(splits)} tables{f', {single} of them with one split' * (single > 0)}. "
-        "All methods use the same rows: "
+        f"intervals over {len(splits)} tables{note}. All methods use the same rows: "
         "`python benchmarks/rivals.py --data DIR`."
     )
     return text + ("" if published is None else _tabpfn(published))
