@@ -62,6 +62,8 @@ def train_layer_wise(task: Task, columns: np.ndarray | None = None) -> SparseMix
     first = replace(first, columns=columns)
     options = replace(task.options, weighting="evidence")
     mixture = fit([[first]], rng, options, noise_choice(task, task.kinds))
+    if len(mixture.optima[0].sizes) == 2:  # a constant
+        return replace(mixture, optima=mixture.optima[:1], weights=np.ones(1))
     if task.known is None:
         first = first.with_likelihood(mixture.likelihood)
     growth = grow(first, mixture.optima[0], widths, rng, options)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from helpers import rng
 
+from sbnn.evidence.laplace import layer_wise
 from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.layer_wise import (
     activations,
     added_layer,
+    folded,
     grow,
     layer_problem,
     sweep,
@@ -129,6 +131,39 @@ def test_added_layer_keeps_the_layers_below(activation):
     assert set(grown.layout.alive[1]) <= set(alive)
     assert np.isfinite(log_evidence(deeper, grown)[0])
     assert linearise(deeper, grown).gradient(grown.noise).shape == grown.active.shape
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("activation", ["identity", "tanh"])
+def test_a_linear_layer_is_folded_without_a_change(k, activation):
+    """And one that is not linear, as a control, with a change."""
+    whole = model((2, 5, 4, 3, 1), activation=activation)
+    opt = initial(whole, rng(91)).without(np.array([0, 3, 11, 20, 30, 41]))
+    fewer, new = folded(whole, opt, k)
+    sizes = [2, 5, 4, 3, 1]
+    del sizes[k]
+    assert fewer.sizes == new.sizes == new.layout.sizes == tuple(sizes)
+    assert np.isfinite(new.log_alpha[new.active]).all()
+    assert (new.phi[np.setdiff1d(np.arange(len(new.phi)), new.active)] == 0.0).all()
+    before = forward(opt.phi, whole.x_t, opt.layout, activation)
+    after = forward(new.phi, whole.x_t, new.layout, activation)
+    assert before.std() > 0.1
+    assert np.allclose(before, after, rtol=1e-10) == (activation == "identity")
+
+
+def test_networks_from_random_starts_compete_with_grown_ones(monkeypatch):
+    """The second layer of a sine of steps needs other neurons below than a single layer does."""
+    r = rng(90)
+    x = r.uniform(-2, 2, size=(2, 300))
+    f = np.sin(3 * np.tanh(2 * x).sum(axis=0))
+    y = (f + 0.1 * r.normal(size=300))[None]
+    shallow = NetworkModel(x_t=x, y_t=y, sizes=(2, 10, 1))
+    first = fit([[shallow]], rng(97), OPTIONS).optima[0]
+    both = grow(shallow, first, (10, 10), rng(98), OPTIONS)
+    assert len(both.optimum.sizes) == 4
+    monkeypatch.setattr(layer_wise, "FROM_SCRATCH", 0)
+    grown = grow(shallow, first, (10, 10), rng(98), OPTIONS)
+    assert both.tried[1][1] > grown.tried[1][1] + 10
 
 
 def bump(x):

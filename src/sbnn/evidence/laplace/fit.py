@@ -31,7 +31,6 @@ from sbnn.evidence.laplace.noise_choice import (
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, polish
 from sbnn.evidence.laplace.options import DEFAULT, SMALL, TIE, Options
 from sbnn.evidence.laplace.stages import (
-    MORE,
     ON_MORE,
     best,
     dense,
@@ -42,6 +41,7 @@ from sbnn.evidence.laplace.stages import (
     prune,
     raced,
     settle,
+    unless_constant,
     with_intercepts,
     without_hidden_layers,
 )
@@ -210,7 +210,7 @@ def _optimise(
     if noises is not None:
         starts = with_noise(starts, kind, options)
     if needs_more_rows(starts[0].model, options):
-        more = lambda s: dense(s, ON_MORE, options, MORE)
+        more = lambda s: dense(s, ON_MORE, options, more=True)
         starts = best(run_stage(ROWS, more, starts, n_threads, watch), options.race)
     starts = run_stage(PRUNE, lambda s: prune(s, options), starts, n_threads, watch)
     starts += grow(starts, options)
@@ -218,6 +218,7 @@ def _optimise(
     starts, trials = _best_family(families, starts)
     starts = _contributing(starts, options)
     starts = run_stage(FINISH, lambda s: finish(s, options), starts, n_threads, watch)
+    starts = unless_constant(starts, options)
     return starts, trials, noise_trials
 
 

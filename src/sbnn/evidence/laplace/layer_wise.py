@@ -17,7 +17,7 @@ from sbnn.evidence.laplace.fit import fit
 from sbnn.evidence.laplace.models.layout import Array, Layout, forward_pass, n_parameters
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, log_evidence
-from sbnn.evidence.laplace.options import TIE, Options
+from sbnn.evidence.laplace.options import Options
 from sbnn.evidence.laplace.pruning import evolve
 from sbnn.problems.network import layer_slices
 
@@ -26,6 +26,12 @@ MAX_SWEEPS = 30
 # A sweep ends with iterations on all layers together if at most this many weights are kept. Layers
 # fixed in turn approach the optimum slowly where they depend on each other.
 FEW_TOGETHER = 600
+# Networks of at most this many weights are also trained from random starts, all layers together:
+# features learned for one hidden layer may not be those that a second one needs.
+FROM_SCRATCH = 1000
+# Nats that another layer must add: Laplace's evidence of such networks is off by 0 to 18, half of
+# them by more than 3 (benchmarks/exact.py).
+LAYER = 10.0
 
 
 class LayerLayout(Layout):
@@ -128,6 +134,8 @@ def sweep(model: NetworkModel, opt: Optimum, options: Options) -> Optimum:
     opt.log_evidence, _ = log_evidence(model, opt)
     best = opt
     for _ in range(MAX_SWEEPS):
+        if options.watch.over:
+            break
         for k in reversed(range(len(opt.sizes) - 1)):
             part, mine = layer_problem(model, opt, k)
             if len(mine.active):
@@ -203,6 +211,52 @@ def added_layer(
     return replace(model, sizes=sizes), grown
 
 
+def folded(model: NetworkModel, opt: Optimum, k: int) -> tuple[NetworkModel, Optimum]:
+    """The network without hidden layer k, whose neurons are replaced by straight lines.
+
+    The lines are fitted at all rows. Neurons that the data use in their linear range only, such as
+    those of a layer too many, are lost without a loss.
+
+    Parameters
+    ----------
+    model : NetworkModel
+    opt : Optimum
+    k : int
+        Counted from 1; at least one hidden layer remains.
+
+    Returns
+    -------
+    model, optimum
+    """
+    done = forward_pass(opt.phi, model.x_t, opt.layout, model.activation)
+    z, a = done.layers[k]
+    centred = z - z.mean(axis=1, keepdims=True)
+    spread = np.maximum((centred**2).sum(axis=1), 1e-300)
+    slope = (centred * a).sum(axis=1) / spread
+    offset = a.mean(axis=1) - slope * z.mean(axis=1)
+    below, shift = opt.layout.weights(opt.phi, k - 1)
+    above, bias = opt.layout.weights(opt.phi, k)
+    matrix = np.zeros((opt.sizes[k + 1], opt.sizes[k - 1]))
+    vector = np.zeros(opt.sizes[k + 1])
+    out = opt.layout.alive[k + 1]
+    matrix[np.ix_(out, opt.layout.alive[k - 1])] = (above * slope) @ below
+    vector[out] = above @ (slope * shift + offset) + bias
+    own = np.concatenate([matrix.ravel(), vector])
+    own_alpha = np.where(own == 0.0, np.inf, -2.0 * np.log(np.abs(own) + 1e-300))
+    slices = layer_slices(opt.sizes)
+    first, last = slices[k - 1][0], slices[k][2]
+    sizes = (*opt.sizes[:k], *opt.sizes[k + 1 :])
+    phi = np.concatenate([opt.phi[:first], own, opt.phi[last:]])
+    log_alpha = np.concatenate([opt.log_alpha[:first], own_alpha, opt.log_alpha[last:]])
+    shifted = opt.active[opt.active >= last] - last + first + len(own)
+    active = np.concatenate([opt.active[opt.active < first], first + np.flatnonzero(own), shifted])
+    new = replace(
+        opt.copy(), phi=phi, log_alpha=log_alpha, layout=Layout(sizes, active), variance=None,
+        damping=1e-2, converged=False,
+    )  # fmt: skip
+    return replace(model, sizes=sizes), new
+
+
 def grow(
     model: NetworkModel,
     opt: Optimum,
@@ -227,15 +281,40 @@ def grow(
     -------
     Growth
     """
+    options = replace(options, constant=False)  # of the layers below
     opt = sweep(model, opt, options)
     tried = [(opt.sizes[1:-1], opt.log_evidence)]
     for width in widths[1:]:
-        if any(len(neurons) == 0 for neurons in opt.layout.alive[1:-1]):
-            break  # a constant
-        deeper, start = added_layer(model, opt, width, rng, options)
-        new = sweep(deeper, start, options)
+        constant = any(len(neurons) == 0 for neurons in opt.layout.alive[1:-1])
+        if constant or options.watch.over:
+            break
+        deeper, new = _deeper(model, opt, width, rng, options)
         tried.append((new.sizes[1:-1], new.log_evidence))
-        if new.log_evidence < opt.log_evidence + TIE:
+        if new.log_evidence < opt.log_evidence + LAYER:
+            break
+        fewer, shallow = _shallower(deeper, new, options)
+        if shallow.log_evidence > max(opt.log_evidence, new.log_evidence - LAYER):
+            tried[-2] = (shallow.sizes[1:-1], shallow.log_evidence)
+            model, opt = fewer, shallow
             break
         model, opt = deeper, new
     return Growth(model, opt, tried)
+
+
+def _deeper(
+    model: NetworkModel, opt: Optimum, width: int, rng: np.random.Generator, options: Options
+) -> tuple[NetworkModel, Optimum]:
+    """The best network with one more hidden layer."""
+    deeper, start = added_layer(model, opt, width, rng, options)
+    starts = [start]
+    if n_parameters(deeper.sizes) <= FROM_SCRATCH:
+        starts.append(fit([[deeper]], rng, options).optima[0])
+    found = [sweep(deeper, start, options) for start in starts]
+    return deeper, max(found, key=lambda opt: opt.log_evidence)
+
+
+def _shallower(model: NetworkModel, opt: Optimum, options: Options) -> tuple[NetworkModel, Optimum]:
+    """The best network without one of the hidden layers."""
+    starts = [folded(model, opt, k) for k in range(1, len(opt.sizes) - 1)]
+    found = [(fewer, sweep(fewer, start, options)) for fewer, start in starts]
+    return max(found, key=lambda pair: pair[1].log_evidence)

@@ -50,8 +50,8 @@ class Options:
         See `mixture_weights`.
     max_rows : int
         With more observations the first stage runs on a random subset and then, for `ON_MORE`
-        iterations, on `MORE` times as many, after which `race` of the starts continue. Pruning
-        uses as many rows, and the last stage all of them.
+        iterations, on more of them (`stages.on_more_rows`), after which `race` of the starts
+        continue. Pruning uses as many rows, and the last stage all of them.
     precision_power : float
         See `SparseMixture`.
     n_threads : int
@@ -67,6 +67,8 @@ class Options:
         Hidden widths of networks that join if the others keep most of their weights; see `grow`.
     linear : bool
         Whether a network without hidden layers joins the first family.
+    constant : bool
+        Whether a constant replaces networks that are less probable than it; see `unless_constant`.
     watch : Watch
         Progress, and the end of the fit.
     """
@@ -94,6 +96,7 @@ class Options:
     max_columns: int = 40
     larger: tuple[int, ...] = ()
     linear: bool = False
+    constant: bool = False
     watch: Watch = NEVER
 
 
