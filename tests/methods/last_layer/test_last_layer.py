@@ -97,6 +97,12 @@ def test_iterables_of_blocks_give_the_result_of_the_array(fitted):
     assert_same(sbnn.last_layer((features[c], y[c]) for c in cuts), fitted)
 
 
+def test_empty_blocks_are_skipped(fitted):
+    x, y = rows()
+    blocks = [(x[:0], y[:0]), (x[:250], y[:250]), (x[:0], y[:0]), (x[250:], y[250:])]
+    assert_same(sbnn.last_layer(iter(blocks)), fitted)
+
+
 def test_memory_mapped_files_give_the_result_of_the_array(fitted, tmp_path):
     features, y = rows()
     np.save(tmp_path / "features.npy", features)
@@ -271,6 +277,7 @@ def test_exact_interpolation_warns():
         ((np.ones((3, 2)), np.ones(3)), {"sample_weight": [1.0, -2.0, 1.0]}, "≥ 0 per row"),
         ((np.ones((3, 2)), np.ones(3)), {"block_rows": 0}, "whole number ≥ 1"),
         ((np.ones((1, 2)), np.ones(1)), {}, "At least two rows"),
+        ((np.ones((0, 2)), np.ones(0)), {}, "At least two rows"),
         ((np.ones((3, 2)), np.ones((3, 0))), {}, "y must have the shape"),
         ((lambda x: x[:2], np.ones(3)), {"x": np.ones((3, 1))}, "features of 3 rows"),
     ],

@@ -90,7 +90,7 @@ def check_target(y: Any, offset: int = 0) -> np.ndarray:
     target = as_real("y", y)
     if target.ndim not in (1, 2) or (target.ndim == 2 and not target.shape[1]):
         raise ValueError(f"y must have the shape (n,) or (n, n_targets); got {target.shape}.")
-    wrong = ~np.isfinite(target.reshape(len(target), -1)).all(axis=1)
+    wrong = ~np.isfinite(target[:, None] if target.ndim == 1 else target).all(axis=1)
     if wrong.any():
         row = offset + int(np.argmax(wrong))
         raise ValueError(f"y must be finite; row {row} (counted from 0) is not.")

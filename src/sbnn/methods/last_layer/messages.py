@@ -44,6 +44,26 @@ class Interpolated(Message, code="interpolated"):
 
 
 @dataclass(frozen=True)
+class FeaturesFitted(Message, code="features_fitted"):
+    """The hidden layers were fitted to few rows for the number of their weights."""
+
+    n_weights: int
+    n_rows: float
+
+    def __str__(self) -> str:
+        return f"{self._facts()}; with so few rows, use method='laplace_nsbl'."
+
+    def for_command_line(self) -> str:
+        return f"{self._facts()}; with so few rows, leave out --method."
+
+    def _facts(self) -> str:
+        return (
+            f"The {self.n_weights} weights of the hidden layers were fitted to {self.n_rows:.0f} "
+            "rows and then taken as known, so intervals are too narrow"
+        )
+
+
+@dataclass(frozen=True)
 class EvidenceBound(Message, code="evidence_bound"):
     """The log evidence is a variational lower bound."""
 
