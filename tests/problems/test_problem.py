@@ -189,13 +189,26 @@ BAD = {
     "bound": ({"bound": 0.0}, "`bound` must be a finite number above zero"),
     "infinite bound": ({"bound": np.inf}, "`bound` must be a finite number above zero"),
     "widths": ({"hidden_layer_sizes": (0,)}, "widths"),
-}
+    "constant target": (
+        {"y": np.full(8, 2.0), "noise_std": None}, "All values of y are 2, .*give `noise_std`",
+    ),
+    "one of two targets": (
+        {"y": np.c_[Y, np.ones(8)], "noise_std": None, "noise": "student_t"},
+        r"All values of y\[:, 1\] are 1, .*give `noise_std`",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD.keys())
 def test_network_problem_with_invalid_input_raises_with_a_remedy(options, message):
     with pytest.raises(ValueError, match=message):
         net(**options)
+
+
+def test_a_constant_target_needs_known_noise_or_a_prior_of_it():
+    y = np.full(8, 2.0)
+    assert net(y=y, noise_std=0.1).n_parameters == net().n_parameters
+    assert "log_sigma" in net(y=y, noise_std=None, noise_prior=Normal(-1.0, 1.0)).names
 
 
 def constant(theta):

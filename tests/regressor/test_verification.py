@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers import N_ERRORS, assert_within_errors, keys, rng
 
+import sbnn
 from sbnn import SparseBNNRegressor
 
 X = rng(95).normal(size=(40, 2))
@@ -84,3 +85,12 @@ def test_methods_without_a_laplace_approximation_cannot_be_verified():
     model = SparseBNNRegressor((2,), method="last_layer", n_starts=2, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="Laplace approximation"):
         model.verify()
+
+
+@pytest.mark.parametrize("n", [0, -5, 49, 64.5, True])
+def test_too_few_particles_are_refused(linear, n):
+    with pytest.raises(ValueError, match="`n_particles` must be a whole number of at least 50"):
+        linear.verify(n_particles=n)
+    problem = sbnn.network_problem(X[:, 0], Y, hidden_layer_sizes=(1,), noise_std=0.1)
+    with pytest.raises(ValueError, match="`n_particles` must be a whole number of at least 50"):
+        sbnn.exact_evidence(problem, np.zeros(4), n_particles=n)

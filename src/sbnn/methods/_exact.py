@@ -19,6 +19,7 @@ from sbnn.methods.resume import Call, CheckpointPath, open_folder
 from sbnn.problems.problem import Problem, require_problem
 from sbnn.sampling.checkpoints import FolderCheckpoint
 from sbnn.sampling.progress import Progress, reporter
+from sbnn.sampling.state import check_n_particles
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.warm_start import WarmStartResult
 
@@ -111,6 +112,7 @@ def exact_evidence(
     """
     require_problem(problem)
     log_alpha = _check_log_alpha(problem, log_alpha)
+    check_n_particles(n_particles)
     if start is not None:
         start = as_real("`start`", start)
         if start.shape != (problem.n_parameters,) or not np.isfinite(start).all():

@@ -198,7 +198,8 @@ def network_problem(
     Raises
     ------
     ValueError
-        If X or y is not numeric and finite, their shapes do not match, or an option is invalid.
+        If X or y is not numeric and finite, their shapes do not match, an option is invalid, or the
+        noise of a constant target is to be inferred.
 
     Examples
     --------
@@ -220,7 +221,20 @@ def network_problem(
         sigma = check_noise_std(noise_std, targets.shape)
         if sigma.ndim < 2:
             sigma = np.broadcast_to(sigma, targets.shape[1:]).copy()
+    elif noise_prior is None and "log_sigma" in (*likelihood.parameters, *likelihood.outputs):
+        _require_varying_targets(targets)
     return NetworkProblem(network, x, targets, likelihood, sigma, priors, ard, bound, noise_prior)
+
+
+def _require_varying_targets(y: np.ndarray) -> None:
+    """Raise a ValueError for a constant target, whose noise would be inferred to be zero."""
+    constant = np.flatnonzero(np.ptp(y, axis=0) == 0)
+    if len(constant):
+        which = "y" if y.shape[1] == 1 else f"y[:, {constant[0]}]"
+        raise ValueError(
+            f"All values of {which} are {y[0, constant[0]]:.6g}, so the noise cannot be inferred; "
+            "give `noise_std`, or a `noise_prior`."
+        )
 
 
 def _likelihood(

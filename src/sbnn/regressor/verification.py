@@ -20,6 +20,7 @@ from sbnn.evidence.laplace.options import TIE
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.regressor.training import Task, known_noise_of
+from sbnn.sampling.state import check_n_particles
 from sbnn.sampling.warm_start import WarmStartResult
 
 MIN_WEIGHT = 1e-3  # of an optimum in predictions, below which it is not verified
@@ -84,6 +85,7 @@ class Verification:
         True
         """
         check_is_fitted(self)
+        check_n_particles(n_particles)
         posterior, task = self._posterior, getattr(self, "_task", None)
         if not isinstance(posterior, LaplacePosterior):
             raise ValueError(

@@ -13,6 +13,9 @@ Evaluate = Callable[[np.ndarray], np.ndarray]
 """Log-likelihood of (n, d) on the host: (n,)."""
 
 
+FEWEST = 50  # particles, for the spread of groups of them to be an error
+
+
 class Particles(NamedTuple):
     """A population of particles."""
 
@@ -126,3 +129,12 @@ class AnnealingStage(NamedTuple):
     beta: float
     acceptance: float  # of the random walks in the last block
     n_blocks: int
+
+
+def check_n_particles(n_particles: int) -> None:
+    """Raise a ValueError unless there are enough particles for means and errors."""
+    whole = isinstance(n_particles, int | np.integer) and not isinstance(n_particles, bool)
+    if not whole or n_particles < FEWEST:
+        raise ValueError(
+            f"`n_particles` must be a whole number of at least {FEWEST}; got {n_particles}."
+        )

@@ -14,7 +14,15 @@ from sbnn._core.messages import Message, SamplingFinished, SamplingSlow, Samplin
 from sbnn.problems.target import Target
 from sbnn.sampling.chunks import evaluate_all
 from sbnn.sampling.moves import DECORRELATED, STUCK, Move, RandomWalk, Tempered, choose, mutate
-from sbnn.sampling.state import Evaluate, MoveInfo, Particles, Stage, TmcmcState, Tuning
+from sbnn.sampling.state import (
+    Evaluate,
+    MoveInfo,
+    Particles,
+    Stage,
+    TmcmcState,
+    Tuning,
+    check_n_particles,
+)
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tempering import (
     family_variance,
@@ -336,9 +344,7 @@ def check_options(
     ValueError, TypeError
         If a setting is invalid.
     """
-    whole = isinstance(n_particles, int | np.integer) and not isinstance(n_particles, bool)
-    if not whole or n_particles < 50:
-        raise ValueError(f"`n_particles` must be a whole number of at least 50; got {n_particles}.")
+    check_n_particles(n_particles)
     choose(move, evaluate)
     if max_moves < 1:
         raise ValueError(f"`max_moves` must be at least 1; got {max_moves}.")
