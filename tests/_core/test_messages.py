@@ -15,6 +15,7 @@ from sbnn.regressor.account.cautions import DataWarning, TableCaution
 from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
 from sbnn.regressor.posteriors.exact_posterior import DrawsNotMixed
 from sbnn.regressor.posteriors.laplace_posterior import InputsChosen
+from sbnn.regressor.running import FitStopped
 
 SLOW = m.SamplingSlow(1, 0.8)
 EXAMPLES = [
@@ -42,10 +43,12 @@ EXAMPLES = [
     last_layer.EvidenceNotMaximised(),
     last_layer.Interpolated(3, 20.0, 1e-8),
     last_layer.EvidenceBound(),
+    last_layer.FeaturesFitted(150, 250.0),
     InputsChosen(10, 128),
     InputsChosen(10, 2000),
     TableCaution("There are only 5 rows."),
     DrawsNotMixed(1, 3),
+    FitStopped(1, 3),
 ]
 
 
@@ -118,6 +121,7 @@ def test_only_convergence_and_failure_messages_are_warnings():
         last_layer.EvidenceNotMaximised: ConvergenceWarning,
         last_layer.Interpolated: ConvergenceWarning,
         TableCaution: DataWarning,
+        FitStopped: ConvergenceWarning,
     }
     for message in EXAMPLES:
         assert message.category is expected.get(type(message))

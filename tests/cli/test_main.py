@@ -25,7 +25,7 @@ from command_line import PROGRAM, QUICK, run
 import sbnn
 from sbnn.cli import comparison_table, progress, terminal
 from sbnn.reports import fit as fits
-from sbnn.reports import fit_folder
+from sbnn.reports import fit_folder, validation
 from sbnn.reports import output_paths as outputs
 from sbnn.reports import page as report
 from sbnn.reports.cautions import cautions
@@ -413,6 +413,20 @@ def test_time_limit_is_shared_by_the_fit_and_its_scores(place):
     assert limits == [5e3]
     assert fitted.model.time_limit is None
     assert not fitted.model.ended_early
+    assert not any("cut short" in text for text in fitted.record.warnings)
+
+
+def test_scores_of_fits_that_were_cut_short_say_so(place, monkeypatch):
+    def refits(n_rows, quick):
+        return 10**9  # so that each has no time
+
+    data = pd.read_csv(place / "data.csv")
+    options = {"method": "laplace", "random_state": 0, "hidden_layer_sizes": (1,)}
+    monkeypatch.setattr(fits, "n_refits", refits)
+    monkeypatch.setattr(fits, "held_out", lambda *a: validation.held_out(*a[:-1], 2))
+    monkeypatch.setattr(fits, "_with_baselines", lambda fitted, *rest: fitted)
+    fitted = fits.fit(data, ["a", "b"], ["y"], options, time_limit=1e4)
+    assert any("cut short" in text for text in fitted.record.warnings)
 
 
 GOOD = "".join(f"{i},{i}\n" for i in range(6))

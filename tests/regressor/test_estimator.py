@@ -290,6 +290,18 @@ def test_compact_estimator_has_a_smaller_file(fitted, tmp_path):
     assert loaded.compact().n_parameters_ == loaded.n_parameters_
 
 
+@pytest.mark.parametrize("method", ["laplace_nsbl", "layer_wise"])
+def test_noise_on_fewer_rows_than_columns_gives_a_constant(method):
+    """A network that fits every row is less probable than a constant."""
+    r = np.random.default_rng(40)
+    x, y, new, unseen = (r.normal(size=s) for s in ((20, 30), 20, (500, 30), 500))
+    model = SparseBNNRegressor((6, 6), method=method, n_starts=4, random_state=0)
+    mean, interval = model.fit(x, y).predict(new, return_interval=0.95)
+    assert np.ptp(mean) == 0.0
+    inside = np.mean((interval[:, 0] < unseen) & (unseen < interval[:, 1]))
+    assert inside > 0.85  # with 20 rows, the scale has an error of a sixth
+
+
 def test_a_model_of_pure_noise_can_be_compacted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)

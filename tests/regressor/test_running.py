@@ -60,6 +60,16 @@ def test_time_limit_ends_with_a_model_that_predicts():
     assert (std > 0).all()
 
 
+def test_no_layer_is_added_when_the_time_is_over():
+    x, y = table()
+    model = SparseBNNRegressor((8, 8, 8), method="layer_wise", n_starts=1000, time_limit=0.3)
+    model.set_params(random_state=0).fit(x, y)
+    assert model.ended_early
+    assert "allow more time" in str(model.messages_[-1])
+    assert len(model.trials_) == 1
+    assert np.isfinite(model.predict(x)).all()
+
+
 def test_generous_time_limit_changes_nothing():
     x, y = table()
     free, limited = (

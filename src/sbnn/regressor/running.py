@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from sbnn._core.messages import Message, OptimaNotConverged
 from sbnn._core.watch import FitProgress, Watch
 from sbnn.evidence.laplace.options import FOR_FEW_ROWS, Options
 from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
 from sbnn.regressor.architectures import FEW_ROWS, larger, with_linear
+
+
+@dataclass(frozen=True)
+class FitStopped(Message, code="fit_stopped"):
+    """A fit was stopped before all of its optima had converged."""
+
+    n_late: int
+    n_optima: int
+    warns = "ConvergenceWarning"
+
+    def __str__(self) -> str:
+        return (
+            f"The fit was stopped before {self.n_late} of its {self.n_optima} optima had "
+            "converged; allow more time for a better one."
+        )
 
 
 class Running:
@@ -25,6 +42,7 @@ class Running:
     method_options: dict[str, Any] | None
     time_limit: float | None
     verbose: bool | Callable[[FitProgress], None]
+    messages_: list[Message]
     _watch: Watch
 
     def stop(self) -> None:
@@ -59,6 +77,12 @@ class Running:
     def _end(self) -> None:
         """Note how the fit ended."""
         self._ended_early = self._watch.over
+        if self._ended_early:
+            late = OptimaNotConverged
+            self.messages_ = [
+                FitStopped(m.n_late, m.n_optima) if isinstance(m, late) else m
+                for m in self.messages_
+            ]
 
     def _options(self, n_rows: float, n_inputs: int) -> Options:
         """Options of the Laplace engine; a sampling method uses it to choose the noise model."""
@@ -67,6 +91,7 @@ class Running:
             **{
                 "n_starts": self.n_starts,
                 "sparse": self.method_used_ != "laplace",
+                "constant": True,
                 "n_threads": checks.n_threads(self.n_jobs),
                 "watch": self._watch,
                 "larger": larger(self.hidden_layer_sizes, n_rows),

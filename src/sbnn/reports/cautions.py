@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sbnn._core.messages import for_command_line
-from sbnn._core.text import number
+from sbnn._core.text import duration, number
 from sbnn.reports.columns import numeric_inputs
 from sbnn.reports.noise import about_fifths, is_noise_known
 from sbnn.tables.column_checks import (
@@ -85,3 +85,17 @@ def _targets(fitted: Fit) -> list[str]:
 def noise_text(fitted: Fit, noise: float) -> str:
     """A noise std: as given, or as inferred with the two digits a few hundred rows support."""
     return number(noise, 3 if is_noise_known(fitted) else 2)
+
+
+def about_time(stopped: float | None, short: bool) -> list[str]:
+    """What to say of a fit that ended after `stopped` seconds, and of scores of shortened fits."""
+    out = []
+    if stopped is not None:
+        after = duration(stopped)
+        out.append(f"The fit was stopped after {after}: this is the best result until then.")
+    if short:
+        out.append(
+            "The fits for the scores on unseen rows were cut short: with more time, the scores may "
+            "be better, and fewer rows may seem not to fit the rest."
+        )
+    return out

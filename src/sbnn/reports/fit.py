@@ -25,7 +25,7 @@ from sbnn.methods.result import Result
 from sbnn.regressor.estimator import SparseBNNRegressor
 from sbnn.reports.account import described
 from sbnn.reports.baselines import baseline_scores
-from sbnn.reports.cautions import cautions
+from sbnn.reports.cautions import about_time, cautions
 from sbnn.reports.columns import describe
 from sbnn.reports.noise import (
     coverage_by_fifths,
@@ -250,8 +250,14 @@ def fit(
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)  # from refits; visible in the scores
         n_run, seed = n_refits(len(y), quick), options["random_state"] or 0
-        make = lambda: SparseBNNRegressor(**options, time_limit=rest and rest / n_run)
+        refits: list[SparseBNNRegressor] = []
+
+        def make() -> SparseBNNRegressor:
+            refits.append(SparseBNNRegressor(**options, time_limit=rest and rest / n_run))
+            return refits[-1]
+
         scored = held_out(model, make, x, y, seed, on_fold, known, n_run)
+        short = any(refit.ended_early for refit in refits)
         if len(scored.rows) < len(y) and quick:
             scored = replace(scored, how=f"{scored.how} (without --quick, more rows are held out)")
     unseen = time.perf_counter() - begun
@@ -271,8 +277,8 @@ def fit(
         command=command,
     )
     fitted = Fit(model, record.features, record.targets, data, scored, record)
-    stopped = f"The fit was stopped after {duration(seconds)}: this is the best result until then."
-    fitted = judged(fitted, [*([stopped] if early else []), *for_users([*caught, *caught_again])])
+    said = about_time(seconds if early else None, short)
+    fitted = judged(fitted, [*said, *for_users([*caught, *caught_again])])
     step("scoring simple models")
     return _with_baselines(fitted, seed, n_run)
 
