@@ -2,9 +2,9 @@
 
     python benchmarks/deep.py [--only layer_wise]
 
-400 rows of docs/how-to/deep.md, a function of depth two. "exact" samples the posterior of the
-network that layer-wise learning found, at its precisions and noise (`sbnn.exact_evidence`). Error
-of the mean against the function without noise, coverage of 95 % intervals, weights kept, log
+400 rows of the function of docs/how-to/deep.md, whose depth is two. "exact" samples the posterior
+of the network that layer-wise learning found, at its precisions and noise (`sbnn.exact_evidence`).
+Error of the mean against the function without noise, coverage of 95 % intervals, weights kept, log
 evidence where it is that of all weights, CPU seconds in a fresh process with one thread.
 Prints a table and writes benchmarks/results/deep.csv.
 """

@@ -81,8 +81,8 @@ def conclude(sweep: str, varied: str, measure: str, sizes, values, expected: str
         "from": sizes[0],
         "to": sizes[-1],
         "measure": measure,
-        "exponent": exponent(sizes, values),
-        "exponent_last_two": exponent(sizes[-2:], values[-2:]),
+        "exponent": round(exponent(sizes, values), 2) + 0.0,  # no −0
+        "exponent_last_two": round(exponent(sizes[-2:], values[-2:]), 2) + 0.0,
         "expected": expected,
     }
     SWEEPS.append(row)

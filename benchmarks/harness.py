@@ -64,12 +64,20 @@ def since_start() -> dict[str, float]:
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    unit = 2**30 if sys.platform == "darwin" else 2**20  # bytes there, kB elsewhere
     return {
         "seconds": time.time() - float(os.environ[STARTED]),
         "cpu_seconds": cpu,
-        "peak_gib": own.ru_maxrss / unit,
+        "peak_gib": _peak_kib(own.ru_maxrss) / 2**20,
     }
+
+
+def _peak_kib(reported: int) -> float:
+    """Peak memory of this program; `reported` includes that of its parent before it started."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return float(line.split()[1])
+    return reported / 1024 if sys.platform == "darwin" else reported  # bytes there, kB elsewhere
 
 
 class Table:

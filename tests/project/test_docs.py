@@ -72,6 +72,7 @@ def test_page_outputs_match(tmp_path: Path, name: str) -> None:
         "README.md",
         "docs/tutorials/boxcar.md",
         "docs/tutorials/table.md",
+        "docs/how-to/deep.md",
         "docs/how-to/noise.md",
         "docs/how-to/own_model.md",
     ],
