@@ -35,6 +35,7 @@ FLAGS = (
     "--virtual-time-budget=3000",
 )
 LIGHT, DARK = 1, 0
+TRIES = 3
 REMEDY = (
     "Install it, for example with 'apt install chromium', or set SBNN_CHROMIUM to its path, to "
     "test pages in a browser."
@@ -118,17 +119,20 @@ def run(page: Path, *arguments: str, timeout: float = 120) -> subprocess.Complet
 def visit(page: Path, script: str = "", dark: bool = False) -> Page:
     """The DOM after the page's scripts, and after `script` if one is given, have run.
 
-    `script` runs in a copy of the page, at its end, and can store its findings in document.title.
+    `script` runs in a copy of the page, at its end, and stores its findings in document.title. On a
+    busy machine a page may be returned before its first frame is drawn; it is then opened again.
     """
+    original = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "page.html"
-        text = page.read_text(encoding="utf-8")
-        if script:
-            text = with_script(text, script)
-        copy.write_text(text, encoding="utf-8")
-        done = run(copy, "--enable-logging=stderr", "--v=0", _scheme(dark), "--dump-dom")
-    assert done.stdout.strip(), f"no page came back: {done.stderr[-2000:]}"
-    return Page(done.stdout, re.findall(r"CONSOLE[:(].*", done.stderr))
+        copy.write_text(with_script(original, script) if script else original, encoding="utf-8")
+        for _ in range(TRIES):
+            done = run(copy, "--enable-logging=stderr", "--v=0", _scheme(dark), "--dump-dom")
+            seen = Page(done.stdout, re.findall(r"CONSOLE[:(].*", done.stderr))
+            if not script or seen.title != Page(original, []).title:
+                break
+    assert seen.dom.strip(), f"no page came back: {done.stderr[-2000:]}"
+    return seen
 
 
 def widths(page: Path, width: int) -> tuple[int, int]:

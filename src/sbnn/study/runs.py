@@ -29,6 +29,9 @@ from sbnn.problems.network_regression import NetworkProblem, network_problem
 from sbnn.sampling.checkpoints import CheckpointError
 
 NOISE_STD = 0.5
+# Moves per stage of standard Bayes: between one step of the boxcar and two, particles change places
+# rarely, and a random walk needs thousands of moves to decorrelate.
+MAX_MOVES = 2000
 D = TypeVar("D", bound=Details)
 Say = Callable[[str], None]
 
@@ -109,9 +112,13 @@ def _results(
     folder: Path, two: NetworkProblem, three: NetworkProblem, n: int, say: Say
 ) -> dict[str, Result]:
     """The runs of the study by name, each read from its file or computed and written."""
+
+    def sampled(problem: NetworkProblem, key: int, checkpoint: Path) -> Result:
+        return standard(problem, key, n, max_moves=MAX_MOVES, checkpoint=checkpoint)
+
     parts: dict[str, Callable[[Path], Result]] = {
-        "standard_121": lambda c: standard(two, key=1, n_particles=n, checkpoint=c),
-        "standard": lambda c: standard(three, key=0, n_particles=n, checkpoint=c),
+        "standard_121": lambda c: sampled(two, 1, c),
+        "standard": lambda c: sampled(three, 0, c),
         "nsbl": lambda c: nsbl(three, key=0, n_particles=n, mixture="kde", checkpoint=c),
         "hierarchical": lambda c: hierarchical(three, key=0, n_particles=n, checkpoint=c),
         "laplace": lambda c: laplace(three, key=0, n_particles=n),
