@@ -94,3 +94,17 @@ def test_too_few_particles_are_refused(linear, n):
     problem = sbnn.network_problem(X[:, 0], Y, hidden_layer_sizes=(1,), noise_std=0.1)
     with pytest.raises(ValueError, match="`n_particles` must be a whole number of at least 50"):
         sbnn.exact_evidence(problem, np.zeros(4), n_particles=n)
+
+
+def test_optima_that_time_does_not_suffice_for_are_not_verified(linear, capsys):
+    linear.set_params(verbose=True)
+    found = linear.verify(n_particles=64, time_limit=1e-9)
+    linear.set_params(verbose=False)
+    assert found["exact"].isna().all()
+    assert set(found["reason"]) == {"there was no time left"}
+    assert not linear.verified_
+    np.testing.assert_allclose(found["laplace"], linear.optima_["log_evidence"])
+    assert "sbnn: optimum 1 of 1" in capsys.readouterr().err
+    assert linear.verify(n_particles=64, time_limit=1e6)["verified"].all()
+    with pytest.raises(ValueError, match="`time_limit` must be seconds above 0"):
+        linear.verify(time_limit=0)

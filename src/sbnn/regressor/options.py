@@ -29,6 +29,14 @@ def check_options(method: Any, activation: Any, n_starts: Any) -> None:
         raise ValueError(f"`n_starts` must be a whole number ≥ 1; got {n_starts!r}.")
 
 
+def check_time_limit(limit: Any) -> None:
+    """Raise a ValueError unless the limit is None or a time in seconds."""
+    if limit is not None and (
+        not isinstance(limit, Real) or isinstance(limit, bool) or not float(limit) > 0
+    ):
+        raise ValueError(f"`time_limit` must be seconds above 0, or None; got {limit!r}.")
+
+
 def check_level(level: Any) -> float:
     """The probability of an interval, strictly between 0 and 1."""
     if not (isinstance(level, Real) and 0 < float(level) < 1):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from sbnn._core.messages import Message, OptimaNotConverged
@@ -63,14 +62,12 @@ class Running:
     def _begin(self) -> None:
         """Check `time_limit` and `verbose`, and start the clock."""
         limit, verbose = self.time_limit, self.verbose
-        if limit is not None:
-            if not isinstance(limit, Real) or isinstance(limit, bool) or not limit > 0:
-                raise ValueError(f"`time_limit` must be seconds above 0, or None; got {limit!r}.")
-            if self.method in SAMPLING:
-                raise ValueError(
-                    f"`time_limit` applies to methods without sampling, not to {self.method!r}; "
-                    "leave it out, or use method='laplace_nsbl'."
-                )
+        checks.check_time_limit(limit)
+        if limit is not None and self.method in SAMPLING:
+            raise ValueError(
+                f"`time_limit` applies to methods without sampling, not to {self.method!r}; "
+                "leave it out, or use method='laplace_nsbl'."
+            )
         report = verbose if callable(verbose) else _print if verbose else None
         self._watch = Watch(None if limit is None else float(limit), report)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from sbnn._core.parallel import run_all
 from sbnn.evidence.exact.warm import around_optimum
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.options import TIE
+from sbnn.regressor.options import check_time_limit
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.regressor.posteriors.laplace_posterior import LaplacePosterior
 from sbnn.regressor.training import Task, known_noise_of
@@ -35,19 +37,23 @@ class Verification:
     _posterior: Any
     _task: Task | None
     _scaling: Any
+    verbose: Any
 
     def verify(
         self,
         key: Key = 0,
         n_particles: int = 256,
         on_optimum: Callable[[int, int], None] | None = None,
+        time_limit: float | None = None,
     ) -> pd.DataFrame:
         """Compare the Laplace evidence of every optimum with the exact one, by sampling.
 
         Warm-start SMC leads from the Gaussian at each optimum to the exact posterior at its
         precisions and noise (`sbnn.sampling.warm_start`). Takes seconds for a few weights and
-        minutes for hundreds. Call it after `fit`: it needs the training data, which files and
-        pickles do not contain. With a joblib backend or a Dask client, the optima run there.
+        minutes for hundreds, or for networks whose weights the data do not determine, as without
+        pruning. Call it after `fit`: it needs the training data, which files and pickles do not
+        contain. With a joblib backend or a Dask client, the optima run there. If the estimator is
+        `verbose`, every optimum is reported when it is done.
 
         Parameters
         ----------
@@ -56,22 +62,26 @@ class Verification:
         n_particles : int
         on_optimum : callable, optional
             Called with the number of optima done and in total.
+        time_limit : float, optional
+            Seconds after which the optima that are left have no exact evidence (NaN) and are not
+            verified.
 
         Returns
         -------
         DataFrame
             One row per optimum with a share of at least 0.1 % in predictions, also kept as
-            `verification_`: its row in `optima_`, weight, weights kept, `laplace` and `exact` log
-            evidence (for y in original units, one of the images under sign flips), `error` of the
-            exact one, `gap` = laplace − exact, one-sided estimates `forward` and `backward`, Pareto
-            `k_hat` of the Gaussian, `seconds`, and `verified`: the sampler converged, its
+            `verification_`: its row in `optima_`, `laplace` and `exact` log evidence (for y in
+            original units, one of the images under sign flips), `error` of the exact one, `gap` =
+            laplace − exact, weight, weights kept, one-sided estimates `forward` and `backward`,
+            Pareto `k_hat` of the Gaussian, `seconds`, and `verified`: the sampler converged, its
             estimates agree, and the gap is at most 3 nats or 0.1 nat per weight. If not, `reason`
             says what failed. `verified_` is True if all rows are verified.
 
         Raises
         ------
         ValueError
-            If the estimator was loaded from a file, or does not use the Laplace approximation.
+            If the estimator was loaded from a file, or does not use the Laplace approximation; if
+            `n_particles` is below 50 or `time_limit` not above zero.
 
         Examples
         --------
@@ -86,6 +96,7 @@ class Verification:
         """
         check_is_fitted(self)
         check_n_particles(n_particles)
+        check_time_limit(time_limit)
         posterior, task = self._posterior, getattr(self, "_task", None)
         if not isinstance(posterior, LaplacePosterior):
             raise ValueError(
@@ -98,15 +109,24 @@ class Verification:
         shift = task.rows.n_rows * float(np.log(self._scaling.y_scale).sum())
         shares = posterior.shares.mean(axis=1)
         chosen = np.flatnonzero((shares >= MIN_WEIGHT) | (np.arange(len(shares)) == 0))
-        count = itertools.count(1)
+        count, end = itertools.count(1), np.inf if time_limit is None else time.time() + time_limit
 
         def one(k: int) -> dict[str, Any]:
-            found = verify_optimum(posterior, task, k, derive_key(key, k), n_particles)
-            return {"optimum": k, "weight": float(shares[k]), **found.row()}
+            share, started = float(shares[k]), time.perf_counter()
+            try:
+                found = verify_optimum(posterior, task, k, derive_key(key, k), n_particles, end)
+            except OutOfTime:
+                return _unfinished(posterior, k, share, time.perf_counter() - started)
+            return {"optimum": k, **found.row(share)}
 
         def tell(row: dict[str, Any]) -> None:
+            number = next(count)
+            if self.verbose:
+                said = "verified" if row["verified"] else f"not verified: {row['reason']}"
+                place = f"optimum {number} of {len(chosen)}"
+                print(f"sbnn: {place}, {row['seconds']:.0f} s, {said}", file=sys.stderr, flush=True)
             if on_optimum is not None:
-                on_optimum(next(count), len(chosen))
+                on_optimum(number, len(chosen))
 
         table = pd.DataFrame(run_all(one, chosen.tolist(), on_done=tell))
         table[["laplace", "exact", "forward", "backward"]] -= shift
@@ -145,15 +165,16 @@ class VerifiedOptimum:
             return "Laplace is far from the exact evidence"
         return ""
 
-    def row(self) -> dict[str, Any]:
+    def row(self, weight: float = 1.0) -> dict[str, Any]:
         """The columns of the table that `verify` returns."""
         run = self.run
         return {
-            "n_kept": self.n_kept,
             "laplace": self.laplace,
             "exact": run.log_evidence,
             "error": run.log_evidence_error,
             "gap": self.gap,
+            "weight": weight,
+            "n_kept": self.n_kept,
             "forward": run.forward,
             "backward": run.backward,
             "k_hat": run.k_hat,
@@ -163,10 +184,48 @@ class VerifiedOptimum:
         }
 
 
+class OutOfTime(Exception):
+    """The exact evidence was not reached in time."""
+
+
+def _unfinished(
+    posterior: LaplacePosterior, k: int, weight: float, seconds: float
+) -> dict[str, Any]:
+    """The row of an optimum whose exact evidence was not reached in time."""
+    unknown = dict.fromkeys(("exact", "error", "gap", "forward", "backward", "k_hat"), np.nan)
+    return {
+        "optimum": k,
+        "laplace": _laplace_evidence(posterior, k),
+        **unknown,
+        "weight": weight,
+        "n_kept": len(posterior.mixture.optima[k].active),
+        "seconds": seconds,
+        "verified": False,
+        "reason": "there was no time left",
+    }
+
+
+def _laplace_evidence(posterior: LaplacePosterior, k: int) -> float:
+    if isinstance(posterior, ExactPosterior):
+        return float(posterior.checks[k, 0])
+    return posterior.mixture.optima[k].log_evidence
+
+
 def verify_optimum(
-    posterior: LaplacePosterior, task: Task, k: int, key: Any, n_particles: int
+    posterior: LaplacePosterior,
+    task: Task,
+    k: int,
+    key: Any,
+    n_particles: int,
+    end: float = np.inf,
 ) -> VerifiedOptimum:
-    """The exact evidence at optimum k."""
+    """The exact evidence at optimum k; raises `OutOfTime` at the time `end`."""
+
+    def check(stage: object = None) -> None:
+        if time.time() > end:
+            raise OutOfTime
+
+    check()
     started, opt = time.perf_counter(), posterior.mixture.optima[k]
     x_t, y_t = task.scaling.training(task.rows.x, task.rows.y)
     noise = known_noise_of(task)
@@ -175,9 +234,6 @@ def verify_optimum(
         likelihood=posterior.mixture.likelihood, weights=task.rows.weights,
     )  # fmt: skip
     local = around_optimum(model, opt if noise is None else opt.with_noise(noise))
-    run = local.sample(key, n_particles)
+    run = local.sample(key, n_particles, on_stage=check)
     seconds = time.perf_counter() - started
-    laplace = opt.log_evidence
-    if isinstance(posterior, ExactPosterior):
-        laplace = float(posterior.checks[k, 0])
-    return VerifiedOptimum(laplace, run, len(local.positions), seconds)
+    return VerifiedOptimum(_laplace_evidence(posterior, k), run, len(local.positions), seconds)
