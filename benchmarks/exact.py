@@ -1,4 +1,4 @@
-"""Exact log evidences of networks of 26 to 207 weights on real tables, against Laplace.
+"""Exact log evidences of networks of 21 to 222 weights on real tables, against Laplace.
 
     python benchmarks/exact.py --data DIR [--networks "yacht 6-10-1" …] [--keys 3]
 
