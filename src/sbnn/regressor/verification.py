@@ -29,6 +29,11 @@ MIN_WEIGHT = 1e-3  # of an optimum in predictions, below which it is not verifie
 # Largest difference between Laplace and exact log evidence, in nats per weight, and at least
 # `TIE`, at which an optimum counts as verified: less than strong evidence for another choice.
 GAP_PER_WEIGHT = 0.1
+# Of the table: the first and the last ones are shown where it is wider than the screen.
+COLUMNS = [
+    "optimum", "laplace", "exact", "error", "gap", "weight", "n_kept", "forward", "backward",
+    "k_hat", "seconds", "verified", "reason",
+]  # fmt: skip
 
 
 class Verification:
@@ -112,12 +117,13 @@ class Verification:
         count, end = itertools.count(1), np.inf if time_limit is None else time.time() + time_limit
 
         def one(k: int) -> dict[str, Any]:
-            share, started = float(shares[k]), time.perf_counter()
+            started = time.perf_counter()
             try:
                 found = verify_optimum(posterior, task, k, derive_key(key, k), n_particles, end)
+                row = found.row()
             except OutOfTime:
-                return _unfinished(posterior, k, share, time.perf_counter() - started)
-            return {"optimum": k, **found.row(share)}
+                row = _unfinished(posterior, k, time.perf_counter() - started)
+            return {"optimum": k, "weight": float(shares[k]), **row}
 
         def tell(row: dict[str, Any]) -> None:
             number = next(count)
@@ -128,7 +134,7 @@ class Verification:
             if on_optimum is not None:
                 on_optimum(number, len(chosen))
 
-        table = pd.DataFrame(run_all(one, chosen.tolist(), on_done=tell))
+        table = pd.DataFrame(run_all(one, chosen.tolist(), on_done=tell), columns=COLUMNS)
         table[["laplace", "exact", "forward", "backward"]] -= shift
         self.verification_ = table
         self.verified_ = bool(table["verified"].all())
@@ -165,16 +171,15 @@ class VerifiedOptimum:
             return "Laplace is far from the exact evidence"
         return ""
 
-    def row(self, weight: float = 1.0) -> dict[str, Any]:
-        """The columns of the table that `verify` returns."""
+    def row(self) -> dict[str, Any]:
+        """The columns of the table that `verify` returns, but for number and weight."""
         run = self.run
         return {
+            "n_kept": self.n_kept,
             "laplace": self.laplace,
             "exact": run.log_evidence,
             "error": run.log_evidence_error,
             "gap": self.gap,
-            "weight": weight,
-            "n_kept": self.n_kept,
             "forward": run.forward,
             "backward": run.backward,
             "k_hat": run.k_hat,
@@ -188,16 +193,12 @@ class OutOfTime(Exception):
     """The exact evidence was not reached in time."""
 
 
-def _unfinished(
-    posterior: LaplacePosterior, k: int, weight: float, seconds: float
-) -> dict[str, Any]:
+def _unfinished(posterior: LaplacePosterior, k: int, seconds: float) -> dict[str, Any]:
     """The row of an optimum whose exact evidence was not reached in time."""
     unknown = dict.fromkeys(("exact", "error", "gap", "forward", "backward", "k_hat"), np.nan)
     return {
-        "optimum": k,
-        "laplace": _laplace_evidence(posterior, k),
         **unknown,
-        "weight": weight,
+        "laplace": _laplace_evidence(posterior, k),
         "n_kept": len(posterior.mixture.optima[k].active),
         "seconds": seconds,
         "verified": False,
