@@ -19,15 +19,18 @@ from sbnn.evidence.exact.following import FollowModes
 from sbnn.evidence.exact.permutations import alike, permutations
 from sbnn.evidence.exact.warm_modes import around_modes, is_large, shear_near
 from sbnn.evidence.laplace.models.problems import laplace_optima
+from sbnn.evidence.laplace.options import MANY_STARTS, SMALL
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.evidence.newton import Optimum, multistart, starting_points
 from sbnn.evidence.relevance import relevance_from_particles
+from sbnn.evidence.resolution import following
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 from sbnn.sampling.state import Evaluate
 from sbnn.sampling.storage import NO_CHECKPOINT, Checkpoint
 from sbnn.sampling.tmcmc import TmcmcResult
 
+PER_START = 32  # starts of the Laplace engine for each of a large network; they take 0.03 s
 LAPLACE_STARTS = 4  # for the Laplace proposal, which needs neither the sample nor the mixture
 # Refinement gains a few nats; from a start further below the best than this, in nats, it would end
 # in a different, worse optimum.
@@ -94,6 +97,7 @@ class Search(NamedTuple):
     surrogate_optima: tuple[Optimum, ...]
     first_exact: float  # exact log evidence at the surrogate's best α, before refinement
     n_evaluations: int
+    hyperprior: Hyperprior
 
 
 def surrogate_optima(
@@ -114,7 +118,7 @@ def search(
     problem: Problem,
     particles: np.ndarray | None,
     mixture: GaussianMixture | None,
-    hyperprior: Hyperprior,
+    hyperprior: Hyperprior | None,
     key: Key,
     *,
     n_particles: int = 2000,
@@ -150,7 +154,9 @@ def search(
         Draws under the known priors.
     mixture : GaussianMixture or None
         Surrogate of likelihood × known prior.
-    hyperprior : Hyperprior
+    hyperprior : Hyperprior or None
+        None, where there is no mixture: after the resolution of the data at the best optimum of the
+        Laplace evidence (`sbnn.evidence.resolution`).
     key : int or JAX key
     n_particles : int
         Particles of the verifying runs; the runs at proposals use half as many.
@@ -177,15 +183,17 @@ def search(
     large = mixture is None and is_large(problem)
     n_particles = min(n_particles, FEW_PARTICLES) if large else n_particles
     task = _Task(
-        problem, hyperprior, keys, n_particles, tolerance, evaluate,
+        problem, hyperprior or Hyperprior(), keys, n_particles, tolerance, evaluate,
         on_event or (lambda text: None), checkpoint, mixture is None, large,
     )  # fmt: skip
 
     task.report("proposing candidates")
     surrogates: list[Optimum] = []
     if mixture is None or particles is None:
-        proposals = _from_laplace(task, rng, n_starts)
+        task, proposals = _from_laplace(task, rng, n_starts, hyperprior is None)
+        hyperprior = task.hyperprior
     else:
+        assert hyperprior is not None
         surrogates = surrogate_optima(problem, particles, mixture, hyperprior, rng, n_starts)
         proposals = _propose(task, particles, mixture, surrogates[:n_candidates], rng)
     judged = _judge(task, proposals)
@@ -205,7 +213,8 @@ def search(
         if candidate is not None:
             found.append(candidate)
     optima = _rank(found, hyperprior, sparsify, tolerance)
-    return Search(tuple(optima), tuple(surrogates), judged[0].exact.log_evidence, n_evaluations)
+    first = judged[0].exact.log_evidence
+    return Search(tuple(optima), tuple(surrogates), first, n_evaluations, hyperprior)
 
 
 @dataclass(frozen=True)
@@ -275,21 +284,29 @@ def _propose(
         # Optional: some models have no mode.
         with contextlib.suppress(ValueError, np.linalg.LinAlgError):
             best = laplace_optima(problem, task.hyperprior, rng, LAPLACE_STARTS)[0]
-            value = log_evidence(best.log_alpha, mixture, problem.ard)
-            out.append(Proposal("laplace", best.log_alpha, value))
+            log_alpha = best.resting(task.hyperprior)
+            value = log_evidence(log_alpha, mixture, problem.ard)
+            out.append(Proposal("laplace", log_alpha, value))
     return out
 
 
-def _from_laplace(task: _Task, rng: np.random.Generator, n_starts: int) -> list[Proposal]:
-    """The best optima of the Laplace evidence."""
+def _from_laplace(
+    task: _Task, rng: np.random.Generator, n_starts: int, choose: bool
+) -> tuple[_Task, list[Proposal]]:
+    """The best optima of the Laplace evidence; with `choose`, the hyperprior follows from them."""
     task.report("proposing candidates by the Laplace method")
-    optima = laplace_optima(task.problem, task.hyperprior, rng, n_starts)
-    best = optima[0].log_evidence
+    options = SMALL
+    if task.large:
+        n_starts, options = PER_START * n_starts, MANY_STARTS
+    optima = laplace_optima(task.problem, task.hyperprior, rng, n_starts, options)
+    best = optima[0]
+    if choose:
+        task = replace(task, hyperprior=following(best.resolved))
     most = 1 if task.large else MAX_PROPOSALS
-    return [
-        Proposal("laplace", opt.log_alpha, opt.log_evidence, opt.phi)
+    return task, [
+        Proposal("laplace", opt.resting(task.hyperprior, opt.resolved), opt.log_evidence, opt.phi)
         for opt in optima[:most]
-        if opt.log_evidence > best - HOPELESS
+        if opt.log_evidence > best.log_evidence - HOPELESS
     ]
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from sbnn._core.messages import HyperpriorTooCoarse
+from sbnn.evidence.exact.warm_modes import is_large
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem
 
 
 def default_hyperprior(problem: Problem) -> Hyperprior | None:
-    """The study's hyperprior for networks; for other models it follows the data's resolution."""
-    return None if problem.network is None else Hyperprior()
+    """The study's hyperprior for small networks; otherwise it follows the data's resolution."""
+    return None if problem.network is None or is_large(problem) else Hyperprior()
 
 
 def resolving(covariances: np.ndarray, ard: np.ndarray) -> Hyperprior:
-    """The default hyperprior, with a smaller rate where it would keep parameters from being pruned.
-
-    An irrelevant parameter that the data resolve to the precision Λ stays at γ/(1 − γ) = √(2rΛ).
-    The rate is lowered until γ stays near 0.04, also for the best resolved one.
+    """`following` the best resolved parameter of a mixture.
 
     Parameters
     ----------
@@ -31,8 +29,25 @@ def resolving(covariances: np.ndarray, ard: np.ndarray) -> Hyperprior:
     Hyperprior
     """
     variances = np.diagonal(covariances, axis1=1, axis2=2)[:, ard]
-    rate = _pruning_rate(1.0 / max(float(variances.min()), 1e-300))
-    return Hyperprior(rate=min(rate, Hyperprior().rate))
+    return following(1.0 / max(float(variances.min()), 1e-300))
+
+
+def following(resolved: float) -> Hyperprior:
+    """The default hyperprior, with a smaller rate where it would keep parameters from being pruned.
+
+    An irrelevant parameter that the data resolve to the precision Λ stays at γ/(1 − γ) = √(2rΛ).
+    The rate is lowered until γ stays near 0.04, also for the best resolved one.
+
+    Parameters
+    ----------
+    resolved : float
+        The largest precision Λ that the data give to an ARD parameter.
+
+    Returns
+    -------
+    Hyperprior
+    """
+    return Hyperprior(rate=min(_pruning_rate(resolved), Hyperprior().rate))
 
 
 def _pruning_rate(resolved: float) -> float:

@@ -77,8 +77,8 @@ def nsbl(
         starts from optima of the Laplace evidence, and warm-start SMC verifies them. Networks
         of more than 30 parameters (20 with inferred noise) start so, at one mode, 256 particles.
     hyperprior : Hyperprior, optional
-        Default: rate e⁻¹⁰ and, for models other than networks, less where it would keep parameters
-        from being pruned that the data resolve finely.
+        Default: rate e⁻¹⁰ and, for models other than small networks, less where it would keep
+        parameters from being pruned that the data resolve finely.
     n_starts : int
         Number of starts of the Newton ascent.
     sparsify : float
@@ -206,13 +206,12 @@ def _run(
     key_sample, key_search, key_average = (derive_key(key, i) for i in range(3))
     sample = _first_run(problem, key_sample, options, progress, resources)
     folded = mixture = None
-    hyperprior = options.hyperprior or Hyperprior()
+    hyperprior = options.hyperprior
     if sample.beta >= 1.0:
         folded = sample.particles.phi
         folded = folded if problem.symmetry is None else problem.symmetry.fold(folded)
         mixture = _approximate(problem, options.mixture, folded, sample.log_evidence)
         hyperprior = options.hyperprior or resolving(np.asarray(mixture.covariances), problem.ard)
-    options = replace(options, hyperprior=hyperprior)
     found = search(
         problem,
         folded,
@@ -227,6 +226,8 @@ def _run(
         on_event=events(progress),
         checkpoint=resources.checkpoint.part("search"),
     )
+    hyperprior = found.hyperprior
+    options = replace(options, hyperprior=hyperprior)
     best = found.optima[0]
     shares = _shares(problem, found, hyperprior)
     if options.average:

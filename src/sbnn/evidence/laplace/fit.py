@@ -227,9 +227,11 @@ def _factor(opt: Optimum) -> Precision:
     return opt.precision
 
 
-def fit_sparse(model: Model, rng: np.random.Generator, n_starts: int) -> list[Optimum]:
+def fit_sparse(
+    model: Model, rng: np.random.Generator, n_starts: int, options: Options = SMALL
+) -> list[Optimum]:
     """Sparse optima of one small model, best evidence first, the best one polished."""
-    options = replace(SMALL, n_starts=n_starts, weighting="evidence")
+    options = replace(options, n_starts=n_starts, weighting="evidence")
     mixture = fit([[model]], rng, options)
     best_one = polish(model, mixture.optima[0])
     return [best_one, *mixture.optima[1:]]

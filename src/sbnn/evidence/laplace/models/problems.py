@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +21,8 @@ from sbnn.evidence.laplace.models.known_priors import KnownPriors
 from sbnn.evidence.laplace.models.layout import Array, FlatLayout
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.models.regression import RegressionModel
+from sbnn.evidence.laplace.optimum import Optimum, linearise
+from sbnn.evidence.laplace.options import SMALL, Options
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, prunable_units
 from sbnn.problems.regression import Regression
@@ -231,13 +233,23 @@ def _gradient(target: Target, phi: Any) -> Any:
 class SparseOptimum(NamedTuple):
     """An optimum of the Laplace evidence over α."""
 
-    log_alpha: np.ndarray  # (n_alpha,), `resting_log_alpha` where pruned
+    log_alpha: np.ndarray  # (n_alpha,), inf where pruned
     phi: np.ndarray  # (n_parameters,), its mode
     log_evidence: float
+    resolved: float  # largest precision that the data give to an ARD parameter
+
+    def resting(self, hyperprior: Hyperprior, resolved: float = 1.0) -> np.ndarray:
+        """log α, (n_alpha,), with `resting_log_alpha` where pruned."""
+        rest = resting_log_alpha(hyperprior, resolved)
+        return np.where(np.isinf(self.log_alpha), rest, self.log_alpha)
 
 
 def laplace_optima(
-    problem: Problem, hyperprior: Hyperprior, rng: np.random.Generator, n_starts: int
+    problem: Problem,
+    hyperprior: Hyperprior,
+    rng: np.random.Generator,
+    n_starts: int,
+    options: Options = SMALL,
 ) -> list[SparseOptimum]:
     """Sparse optima of the Laplace evidence, best first.
 
@@ -247,30 +259,40 @@ def laplace_optima(
     hyperprior : Hyperprior
     rng : numpy.random.Generator
     n_starts : int
+    options : Options
 
     Returns
     -------
     list of SparseOptimum
     """
     model = model_of(problem, hyperprior)
-    ard, rest = problem.ard[: len(model.layout().active)], resting_log_alpha(hyperprior)
+    ard = problem.ard[: len(model.layout().active)]
     return [
         SparseOptimum(
-            np.where(np.isinf(opt.log_alpha[ard]), rest, opt.log_alpha[ard]),
+            opt.log_alpha[ard],
             np.concatenate([opt.phi, opt.noise.ravel()])[: problem.n_parameters],
             opt.log_evidence,
+            _resolved(model, opt, ard),
         )
-        for opt in fit_sparse(model, rng, n_starts)
+        for opt in fit_sparse(model, rng, n_starts, options)
     ]
 
 
-def resting_log_alpha(hyperprior: Hyperprior) -> float:
-    """Stationary log α of an irrelevant parameter of unit variance: ½/(1 + α) = r α.
+def _resolved(model: Model, opt: Optimum, ard: np.ndarray) -> float:
+    """Largest precision that the data give to an ARD parameter, all others fixed."""
+    whole = replace(opt, layout=model.layout())
+    jac_t, gram = linearise(model, whole).weighted(opt.noise)
+    diagonal = np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
+    return float(diagonal[ard].max())
 
-    For the study's rate e⁻²⁵ it is 12.1534.
+
+def resting_log_alpha(hyperprior: Hyperprior, resolved: float = 1.0) -> float:
+    """Stationary log α of an irrelevant parameter that the data resolve to the precision Λ.
+
+    ½ Λ/(Λ + α) = r α. For the study's rate e⁻²⁵ and Λ = 1 it is 12.1534.
     """
     rate = max(hyperprior.rate, math.exp(-30.0))
-    return math.log(0.5 * (math.sqrt(1.0 + 2.0 / rate) - 1.0))
+    return math.log(0.5 * resolved * (math.sqrt(1.0 + 2.0 / (rate * resolved)) - 1.0))
 
 
 def has_mode(problem: Problem) -> bool:
