@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import sbnn
+from sbnn.evidence.laplace.models.problems import laplace_optima, resting_log_alpha
 from sbnn.evidence.resolution import default_hyperprior, resolving, too_coarse
 from sbnn.priors import Hyperprior
 
@@ -41,6 +42,26 @@ def test_networks_keep_the_hyperprior_of_the_study():
     assert default_hyperprior(sbnn.network_problem(x, y, (2,), noise_std=0.5)) == Hyperprior()
     assert resolving(np.eye(2)[None], np.array([True, True])) == Hyperprior()
     assert default_hyperprior(sbnn.Problem(lambda t: -jnp.sum(t**2), ["a"], ard=["a"])) is None
+    assert default_hyperprior(sbnn.network_problem(x, y, (12,), noise_std=0.5)) is None
+
+
+@pytest.mark.parametrize("resolved", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("rate", [np.exp(-10.0), 1e-12])
+def test_resting_log_alpha_is_stationary(resolved, rate):
+    """½ Λ/(Λ + α) = r α."""
+    alpha = np.exp(resting_log_alpha(Hyperprior(rate=rate), resolved))
+    assert np.isclose(0.5 * resolved / (resolved + alpha), rate * alpha, rtol=1e-6)
+
+
+def test_the_resolution_of_a_laplace_optimum_is_that_of_its_best_determined_parameter():
+    """A line y = a x + b with known noise: the data give a the precision Σx²/σ²."""
+    x = np.linspace(-3.0, 3.0, 20)
+    problem = sbnn.Problem.from_model(
+        lambda theta: theta[0] * x + theta[1], 2.0 * x, names=["a", "b"], ard=["a", "b"],
+        noise_std=0.1, bound=10.0,
+    )  # fmt: skip
+    best = laplace_optima(problem, Hyperprior(), np.random.default_rng(0), 1)[0]
+    assert np.isclose(best.resolved, (x**2).sum() / 0.1**2, rtol=1e-6)
 
 
 def test_nsbl_prunes_a_finely_resolved_term_by_default():
