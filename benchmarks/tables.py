@@ -234,7 +234,8 @@ def depth(table: pd.DataFrame) -> str:
     return (
         "Up to three hidden layers of 20, 400 rows; for the last function, of 64, 8,000 rows. RMSE "
         "against the function without noise, whose standard deviation is 0.1. Medians over data "
-        "sets.\n\n" + markdown(pd.DataFrame(rows))
+        "sets. Two layers of tanh neurons only approximate the sine of a sum: where three layers "
+        "are found, they have 13 to 35 nats more.\n\n" + markdown(pd.DataFrame(rows))
     )
 
 

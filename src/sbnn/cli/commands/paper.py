@@ -27,7 +27,7 @@ def paper(
     """Run the study: five methods on the boxcar data, with tables, figures and a report.
 
     Run this to see that the methods are right where the answer is known, and what their evidence
-    and sparsity mean. It takes hours, or minutes with --quick.
+    and sparsity mean. It takes one or two minutes.
     """
     with error_handling(debug, interrupted="interrupted; finished parts are kept."):
         from sbnn.reports.output_paths import check_study

@@ -292,7 +292,7 @@ def grow(
         tried.append((new.sizes[1:-1], new.log_evidence))
         if new.log_evidence < opt.log_evidence + LAYER:
             break
-        fewer, shallow = _shallower(deeper, new, model, rng, options)
+        fewer, shallow = _shallower(deeper, new, options)
         if shallow.log_evidence > max(opt.log_evidence, new.log_evidence - LAYER):
             tried[-2] = (shallow.sizes[1:-1], shallow.log_evidence)
             model, opt = fewer, shallow
@@ -313,20 +313,8 @@ def _deeper(
     return deeper, max(found, key=lambda opt: opt.log_evidence)
 
 
-def _shallower(
-    model: NetworkModel,
-    opt: Optimum,
-    before: NetworkModel,
-    rng: np.random.Generator,
-    options: Options,
-) -> tuple[NetworkModel, Optimum]:
-    """The best network without one of the hidden layers, or from further starts without it.
-
-    A layer more is a second chance: its network had starts of its own. Where it was ahead by up to
-    35 nats, the network before it (`before`) often caught up when it got as many.
-    """
+def _shallower(model: NetworkModel, opt: Optimum, options: Options) -> tuple[NetworkModel, Optimum]:
+    """The best network without one of the hidden layers."""
     starts = [folded(model, opt, k) for k in range(1, len(opt.sizes) - 1)]
-    if len(before.sizes) > 3 and n_parameters(before.sizes) <= FROM_SCRATCH:
-        starts.append((before, fit([[before]], rng, options).optima[0]))
     found = [(fewer, sweep(fewer, start, options)) for fewer, start in starts]
     return max(found, key=lambda pair: pair[1].log_evidence)
