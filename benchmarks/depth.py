@@ -2,10 +2,10 @@
 
     python benchmarks/depth.py [--only wide]
 
-Depth: five functions, two that one hidden layer represents with few neurons and three compositions
-f(g(x)): two that two layers of few tanh neurons represent, and a sine of a sum, of which two layers
-are only an approximation; ten data sets of 400 rows each. Seeds 0 to 9 were used to choose the rules of
-the method, so they are not measured. Wide: up to 64-64-64 neurons, 9,000 weights, on 8,000 rows of
+Depth: five functions, ten data sets of 400 rows each: two that one hidden layer represents with few
+neurons and three compositions f(g(x)), two that two layers of few neurons represent and a sine of a
+sum, of which they are only an approximation. Seeds 0 to 9 were used to choose the rules of the
+method, so they are not measured. Wide: up to 64-64-64 neurons, 9,000 weights, on 8,000 rows of
 8 columns. Prints a table and writes benchmarks/results/depth.csv.
 """
 

@@ -43,6 +43,7 @@ def test_networks_keep_the_hyperprior_of_the_study():
     assert resolving(np.eye(2)[None], np.array([True, True])) == Hyperprior()
     assert default_hyperprior(sbnn.Problem(lambda t: -jnp.sum(t**2), ["a"], ard=["a"])) is None
     assert default_hyperprior(sbnn.network_problem(x, y, (12,), noise_std=0.5)) is None
+    assert default_hyperprior(sbnn.network_problem(x, y, (2,))) is None
 
 
 @pytest.mark.parametrize("resolved", [1.0, 1e3, 1e8])

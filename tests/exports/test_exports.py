@@ -113,6 +113,19 @@ def test_exports_equal_predict_for_every_activation(activation, read, tmp_path):
     assert_same(of(path, NEW, 0.5), predicted(model, NEW, 0.5))
 
 
+def test_exports_equal_predict_for_codes_with_hat_functions(read, tmp_path):
+    suffix, of = read
+    rng = np.random.default_rng(4)
+    x = np.c_[rng.integers(1, 6, 120), rng.normal(size=120)]
+    y = np.array([0.0, 2.0, -1.0, 1.0, 0.5])[x[:, 0].astype(int) - 1] + x[:, 1]
+    model = quick("constant").fit(x, y + 0.1 * rng.normal(size=120))
+    assert model.columns_["n_encoded"].tolist() == [4, 1]
+    path = tmp_path / f"model.{suffix}"
+    model.export(path)
+    new = np.c_[rng.uniform(0, 7, 200), rng.normal(size=200)]  # between and beyond the codes
+    assert_same(of(path, new), predicted(model, new))
+
+
 def test_exports_equal_predict_for_a_typed_table(typed, read, tmp_path):
     suffix, of = read
     model, new = typed

@@ -134,6 +134,22 @@ def predicted_by_scripts(tmp_path, networks: list[dict], x: np.ndarray) -> list[
     ]
 
 
+def test_page_predicts_codes_with_hat_functions(tmp_path):
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame({"code": rng.integers(1, 6, 120), "load": rng.normal(size=120)})
+    effect = np.array([0.0, 2.0, -1.0, 1.0, 0.5])[data["code"] - 1]
+    data["y"] = effect + data["load"] + 0.1 * rng.normal(size=120)
+    data.index = pd.RangeIndex(2, 122)
+    fitted = fit(data, ["code", "load"], ["y"], OPTIONS, source="rows.csv")
+    assert fitted.model.columns_["n_encoded"].tolist() == [4, 1]
+    path = tmp_path / "report.html"
+    path.write_text(page.render(fitted), encoding="utf-8")
+    values = np.c_[rng.uniform(0, 7, 50), rng.normal(size=50)]
+    answers = json.loads(browser.visit(path, ASK % json.dumps(values.tolist())).title)
+    found = {part: np.array([[a[part] for a in row] for row in answers]) for part in answers[0][0]}
+    assert_same(found, fitted.model, pd.DataFrame(values, columns=["code", "load"]))
+
+
 def test_every_kind_of_posterior_and_noise_is_predicted_exactly(tmp_path):
     rng = np.random.default_rng(2)
     x = rng.uniform(-2, 2, size=(60, 2))

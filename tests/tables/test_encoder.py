@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sbnn.tables import encoder as encoders
 from sbnn.tables.column_types import label, read_series, read_text
-from sbnn.tables.encoder import BLANK, MAX_CATEGORIES, OTHER, ColumnEncoder, InputColumn, table
+from sbnn.tables.encoder import ColumnEncoder, table
+from sbnn.tables.input_column import BLANK, MAX_CATEGORIES, OTHER, InputColumn
 
 
 def columns(frame, encoder=None):
@@ -170,3 +172,59 @@ def test_the_empty_cell_is_a_category_if_most_cells_are_empty():
     assert not few.columns[0].has_blanks  # negative control: a third is missing
     frame = pd.DataFrame({"remark": pd.Categorical([None, "late"])})
     assert encoder.with_blanks(frame)["remark"].tolist() == [BLANK, "late"]
+
+
+def with_hats(values):
+    plain = ColumnEncoder.of_numbers(values)
+    return plain.with_hats(plain.encode_numbers(values))
+
+
+def test_codes_get_hat_functions_that_span_all_functions_of_them():
+    """Any function of the codes, linear between them, is a sum of the inputs and a constant."""
+    values = np.tile([2.0, 3.0, 4.0, 5.0, 6.0], 12)[:, None]
+    encoder = with_hats(values)
+    assert encoder.names(["k"]) == ["k", "k, near 3", "k, near 4", "k, near 5"]
+    assert encoder.groups.tolist() == [0, 0, 0, 0]
+    grid = np.array([1.0, 2.0, 2.25, 3.5, 5.9, 6.0])
+    wanted = np.array([0.3, -1.0, 2.0, 0.7, 0.1])
+    at = encoder.encode_numbers(values).values
+    weights = np.linalg.lstsq(
+        np.c_[at, np.ones(len(at))], wanted[values[:, 0].astype(int) - 2], rcond=None
+    )[0]
+    found = np.c_[encoder.encode_numbers(grid[:, None]).values, np.ones(len(grid))] @ weights
+    np.testing.assert_allclose(found[1:], np.interp(grid[1:], np.arange(2.0, 7.0), wanted))
+    # Beyond the codes, the number alone goes on.
+    np.testing.assert_array_equal(encoder.encode_numbers(grid[:1, None]).values, [[1, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0, 1.0] * 30,  # two values: a line is enough
+        [0.1, 0.2, 0.3] * 30,  # measured
+        [2.0, 4.0, 8.0] * 30,  # not in a row
+        [1.0, 2.0, 3.0] * 30 + [4.0] * 9,  # one in too few rows
+        list(range(9)) * 20,  # too many
+    ],
+)
+def test_other_numbers_get_no_hat_functions(values):
+    values = np.array(values, dtype=float)[:, None]
+    assert with_hats(values).plain
+
+
+def test_many_columns_get_no_hat_functions(monkeypatch):
+    values = np.tile(np.arange(3.0), 20)[:, None].repeat(3, axis=1)
+    assert len(with_hats(values).groups) == 6
+    monkeypatch.setattr(encoders, "MAX_INPUTS", 5)
+    assert with_hats(values).plain
+
+
+def test_hat_functions_of_missing_cells_are_missing_and_survive_a_file():
+    values = np.tile([1.0, 2.0, 3.0, np.nan], 15)[:, None]
+    encoder = with_hats(values).with_indicators(np.array([True]))
+    again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.as_json())))
+    assert again == encoder
+    found = again.encode_numbers(values[:4]).values
+    np.testing.assert_array_equal(found, [[1, 0, 0], [2, 1, 0], [3, 0, 0], [np.nan, np.nan, 1]])
+    frame = again.encode(columns(pd.DataFrame({"k": values[:4, 0]}))).values
+    np.testing.assert_array_equal(frame, found)

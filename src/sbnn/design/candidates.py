@@ -14,8 +14,9 @@ from scipy.stats import qmc
 from sbnn._core.text import listed, plain_repr
 from sbnn.tables.column_types import ColumnType, read_text
 from sbnn.tables.dates import parse_times, times_of
-from sbnn.tables.encoder import ColumnEncoder, InputColumn
+from sbnn.tables.encoder import ColumnEncoder
 from sbnn.tables.header import nearest
+from sbnn.tables.input_column import InputColumn
 
 # Candidates reach a twentieth of a range beyond its ends and are moved back to them: the best
 # points often lie on the edge, which points spread over a box never touch.

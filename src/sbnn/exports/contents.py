@@ -18,7 +18,8 @@ from sbnn import __version__
 from sbnn.likelihoods.scale_mixture import SIGMA_NODES, precision_nodes
 from sbnn.problems.network import layer_slices
 from sbnn.tables.column_types import ColumnType
-from sbnn.tables.encoder import BLANK, ColumnEncoder
+from sbnn.tables.encoder import ColumnEncoder
+from sbnn.tables.input_column import BLANK
 from sbnn.tables.numerals import OTHER, PLAIN, Signs
 
 FORMAT = "sbnn mixture of networks 1"
@@ -131,6 +132,7 @@ def _column(name: Any, column: Any, written: ColumnType, used: np.ndarray) -> di
         "kind": column.kind if column.kind in ("empty", "category") else written.kind,
         "format": written.format,
         "parts": list(column.parts),
+        "knots": list(column.knots),  # of hat functions, one for each but the first and the last
         "indicator": bool(column.indicator),
         "only": column.only,  # if all rows of the fit had this number, as it is encoded first
         "width": len(used),

@@ -120,8 +120,20 @@ def _numbers(nodes: Nodes, column: dict[str, Any], cell: str) -> list[str]:
             ahead = nodes.add("Add", angle, nodes.constant(np.pi / 2))
             parts += [nodes.add("Sin", angle), nodes.add("Sin", ahead)]
     else:
-        parts.append(cell)
+        parts += [cell, *_hats(nodes, column["knots"], cell)]
     return [*parts, *_indicator(nodes, column, cell)]
+
+
+def _hats(nodes: Nodes, knots: list[float], cell: str) -> list[str]:
+    """max(0, min((x − l)/(k − l), (r − x)/(r − k))) for each knot k between its neighbours."""
+    out = []
+    for low, knot, high in zip(knots, knots[1:], knots[2:]):
+        rise = nodes.add("Sub", cell, nodes.constant(low))
+        rise = nodes.add("Div", rise, nodes.constant(knot - low))
+        fall = nodes.add("Sub", nodes.constant(high), cell)
+        fall = nodes.add("Div", fall, nodes.constant(high - knot))
+        out.append(nodes.add("Max", nodes.add("Min", rise, fall), nodes.constant(0.0)))
+    return out
 
 
 def _indicator(nodes: Nodes, column: dict[str, Any], cell: str) -> list[str]:

@@ -314,7 +314,8 @@ def _values(described: Any, kind: str, cells: np.ndarray) -> np.ndarray:
         found = cells.astype(float) if plain else np.array([_number(c, kind, money) for c in cells])
         if kind == "boolean" and not np.isin(found, [0.0, 1.0]).all():
             raise ValueError("it is neither true nor false")
-        return found.reshape(-1, 1)
+        hats = np.eye(len(described["knots"]))[1:-1]
+        return np.column_stack([found, *(np.interp(found, described["knots"], h) for h in hats)])
     if kind == "date":
         if cells.dtype.kind != "M":
             cells = np.array([_moment(c, described["format"]) for c in cells], "datetime64[us]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from sbnn._core.arrays import as_real
 from sbnn._core.float64 import float64
 from sbnn._core.keys import Key
 from sbnn.evidence.exact.cold import ExactRun, cold_evidence
-from sbnn.evidence.exact.warm_modes import around_modes
+from sbnn.evidence.exact.warm_modes import MAX_MODES, around_modes
 from sbnn.methods.resume import Call, CheckpointPath, open_folder
 from sbnn.problems.problem import Problem, require_problem
 from sbnn.sampling.checkpoints import FolderCheckpoint
@@ -35,7 +36,10 @@ class ExactEvidence:
     draws : ndarray, shape (n, n_parameters)
         Of p(φ|D, α); of one image, and zero where a parameter is pruned.
     verified : bool
-        Whether the run converged and its independent estimates agree.
+        Whether the run converged, its independent estimates agree, and no image of the best mode
+        under permutations of neurons is missing.
+    reason : str
+        Why it is not verified; empty if it is.
     forward, backward : float
         One-sided estimates along the path, which check the log evidence; NaN for a cold run.
     k_hat : float
@@ -48,6 +52,7 @@ class ExactEvidence:
     error: float
     draws: np.ndarray = field(repr=False)
     verified: bool
+    reason: str
     forward: float
     backward: float
     k_hat: float
@@ -94,6 +99,11 @@ def exact_evidence(
     -------
     ExactEvidence
 
+    Warns
+    -----
+    ConvergenceWarning
+        If the result is not verified; `ExactEvidence.reason` says why.
+
     Raises
     ------
     ValueError
@@ -122,6 +132,7 @@ def exact_evidence(
     started = time.perf_counter()
     settings = {"log_alpha": log_alpha, "start": start, "n_particles": n_particles}
     call = Call("exact_evidence", problem, key, settings)
+    complete = True
     with contextlib.ExitStack() as stack:
         kept: Checkpoint = NO_CHECKPOINT
         if checkpoint is not None:
@@ -137,15 +148,34 @@ def exact_evidence(
         else:
             local = around_modes(problem, log_alpha, key, start=start)
             run = local.sample_all(key, n_particles, on_stage, kept)
-    return _exact(run, started)
+            complete = local.complete
+    found = _exact(run, complete, started)
+    if not found.verified:
+        from sklearn.exceptions import ConvergenceWarning  # takes half a second, rarely needed
+
+        warnings.warn(
+            f"The exact log evidence is not verified: {found.reason}.", ConvergenceWarning,
+            stacklevel=3,
+        )  # fmt: skip
+    return found
 
 
-def _exact(run: ExactRun, started: float) -> ExactEvidence:
+def _exact(run: ExactRun, complete: bool, started: float) -> ExactEvidence:
     checks, agreeing = (np.nan, np.nan, np.nan), True
     if isinstance(run, WarmStartResult):
         checks, agreeing = (run.forward, run.backward, run.k_hat), run.agreeing
+    reason = ""
+    if not run.converged:
+        reason = str(run.reason).rstrip(".")
+    elif not agreeing:
+        reason = "its independent estimates do not agree; raise `n_particles`"
+    elif not complete:
+        reason = (
+            f"images of the mode with neurons exchanged are left out, more than {MAX_MODES} in "
+            "all; pass `start` for the evidence of one of them"
+        )
     return ExactEvidence(
-        run.log_evidence, run.log_evidence_error, run.particles.phi, run.converged and agreeing,
+        run.log_evidence, run.log_evidence_error, run.particles.phi, not reason, reason,
         *checks, time.perf_counter() - started,
     )  # fmt: skip
 

@@ -77,8 +77,8 @@ def nsbl(
         starts from optima of the Laplace evidence, and warm-start SMC verifies them. Networks
         of more than 30 parameters (20 with inferred noise) start so, at one mode, 256 particles.
     hyperprior : Hyperprior, optional
-        Default: rate e⁻¹⁰ and, for models other than small networks, less where it would keep
-        parameters from being pruned that the data resolve finely.
+        Default: rate e⁻¹⁰ and, for models other than small networks with known noise, less where it
+        would keep parameters from being pruned that the data resolve finely.
     n_starts : int
         Number of starts of the Newton ascent.
     sparsify : float

@@ -30,7 +30,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
     -------
     DataFrame
         One row per result, best first: method, parameters, log_evidence, log_evidence_error,
-        maximised (what the evidence is maximised over), verified, evaluations, seconds,
+        maximised (what the evidence is maximised over), converged, verified, evaluations, seconds,
         log_bayes_factor and log_bayes_factor_error. Laplace's estimate has no error: NaN.
 
     Raises
@@ -79,6 +79,7 @@ def compare(results: Sequence[Result] | Mapping[str, Result]) -> pd.DataFrame:
             "log_evidence": [r.log_evidence for r in items],
             "log_evidence_error": [_error(r) for r in items],
             "maximised": [_maximised(r) for r in items],
+            "converged": [r.converged for r in items],
             "verified": [r.verified for r in items],
             "evaluations": [r.n_evaluations for r in items],
             "seconds": [r.seconds for r in items],

@@ -115,6 +115,7 @@ class Result:
 
     def __repr__(self) -> str:
         verified = "" if self.verified is None else f", verified={self.verified}"
+        verified += "" if self.converged else ", not converged"
         known = decimals_of(self.log_evidence_error)  # None: Laplace's estimate has no error
         digits = max(known or 0, 2)
         error = " (estimate)" if known is None else f" ± {self.log_evidence_error:.{digits}f}"

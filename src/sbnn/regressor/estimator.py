@@ -17,6 +17,7 @@ from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.exports.writing import Export
 from sbnn.likelihoods import Likelihood
 from sbnn.methods.posterior import Posterior
+from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
 from sbnn.regressor.account.cautions import about_table
 from sbnn.regressor.account.description import Description, with_losses
@@ -156,7 +157,7 @@ class SparseBNNRegressor(
     result_ : Result
         Result of the sampling method, for standardised X and y (not kept by pickle and `save`).
     verification_, verified_ : DataFrame, bool
-        What the last call of `verify` found; None and False before.
+        What the last call of `verify` found; missing before.
 
     Examples
     --------
@@ -233,7 +234,9 @@ class SparseBNNRegressor(
         ValueError
             If a cell does not suit its column, or an option is invalid.
         """
-        encoder, encoded, y = read_training(self, X, y, self.categorical_features, self.missing)
+        encoder, encoded, y = read_training(
+            self, X, y, self.categorical_features, self.missing, self.method not in SAMPLING
+        )
         checks.check_options(self.method, self.activation, self.n_starts)
         self._begin()
         self._flat = y.ndim == 1

@@ -10,7 +10,7 @@ import pandas as pd
 from sbnn._core.text import listed, plural
 from sbnn.tables.column_types import ColumnType
 from sbnn.tables.dates import parse_times
-from sbnn.tables.encoder import InputColumn
+from sbnn.tables.input_column import InputColumn
 from sbnn.tables.numerals import Signs
 
 if TYPE_CHECKING:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import N_ERRORS, assert_within_errors, keys, rng
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
+from sbnn.evidence.exact import warm_modes
 from sbnn.evidence.exact.cold import cold_evidence
 from sbnn.problems.many_networks import forward_many, gradient_of_many, log_likelihood_of_many
 from sbnn.problems.network import Network
@@ -41,6 +45,59 @@ def test_images_with_exchanged_neurons_are_counted():
     error = np.hypot(warm.error, cold.log_evidence_error)
     assert N_ERRORS * error < np.log(2.0)
     assert_within_errors(warm.log_evidence, cold.log_evidence, error)
+
+
+@pytest.fixture(scope="module")
+def three_steps():
+    """A function that needs three neurons, which differ."""
+    x = np.linspace(-3, 3, 60)[:, None]
+    steps = np.tanh(4 * (x + 2)) - 2 * np.tanh(4 * x) + 1.5 * np.tanh(4 * (x - 2))
+    y = steps[:, 0] + 0.1 * rng(3).normal(size=60)
+    return sbnn.network_problem(x, y, hidden_layer_sizes=(3,), noise_std=0.1)
+
+
+def test_all_orders_of_three_neurons_are_counted(three_steps):
+    """One order, from its mode, plus log 3!; only pairs exchanged would be 4 of 6 orders."""
+    log_alpha, key = np.full(10, -2.0), keys(1)[0]
+    every = sbnn.exact_evidence(three_steps, log_alpha, key=key, n_particles=256)
+    start = every.draws[0]
+    one = sbnn.exact_evidence(three_steps, log_alpha, start=start, key=key, n_particles=256)
+    error = np.hypot(every.error, one.error)
+    assert every.verified
+    assert N_ERRORS * error < np.log(6 / 4)
+    assert_within_errors(every.log_evidence, one.log_evidence + np.log(6.0), error)
+
+
+def test_evidence_without_some_of_the_images_is_not_verified(three_steps, monkeypatch):
+    monkeypatch.setattr(warm_modes, "MAX_MODES", 2)
+    with pytest.warns(ConvergenceWarning, match="not verified"):
+        found = sbnn.exact_evidence(three_steps, np.full(10, -2.0), n_particles=128)
+    assert not found.verified
+    assert "neurons exchanged" in found.reason
+
+
+def test_a_large_network_without_output_weights_has_the_evidence_of_a_constant():
+    x = rng(1).normal(size=(40, 4))
+    problem = sbnn.network_problem(x, x[:, 0], hidden_layer_sizes=(6,), noise_std=0.5)
+    truth = stats.norm.logpdf(x[:, 0], 0.0, 0.5).sum()
+    nothing = sbnn.exact_evidence(problem, np.full(37, np.inf))
+    hidden = sbnn.exact_evidence(problem, np.repeat([0.0, np.inf], [30, 7]))
+    assert nothing.log_evidence == pytest.approx(truth, abs=1e-6)
+    assert abs(hidden.log_evidence - truth) < N_ERRORS * hidden.error + 1e-6
+
+
+def test_linear_models_are_verified_in_any_unit():
+    x, noise = rng(0).normal(size=(50, 3)), rng(2).normal(size=50)
+    found = []
+    for unit in (1.0, 1e6, 1e-6):
+        problem = sbnn.Problem.from_model(
+            lambda theta: jnp.asarray(x) @ theta, unit * (x[:, 0] + 0.1 * noise),
+            names=list("abc"), ard=list("abc"), noise_std=0.1 * unit, bound=1e3 * unit,
+        )  # fmt: skip
+        run = sbnn.exact_evidence(problem, np.full(3, -2.0 * np.log(unit)), n_particles=64)
+        assert run.verified
+        found.append(run.log_evidence + 50 * np.log(unit))
+    np.testing.assert_allclose(found, found[0], rtol=0, atol=1e-6)
 
 
 def test_one_mode_has_less_evidence_than_all(boxcar):

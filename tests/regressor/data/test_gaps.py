@@ -14,7 +14,8 @@ from sbnn.regressor.data.gaps import Donors, fill, informative, new_category, re
 from sbnn.regressor.data.scaling import Scaling
 from sbnn.scores import NormalMixture
 from sbnn.tables.column_types import read_series
-from sbnn.tables.encoder import ColumnEncoder, Encoded, InputColumn
+from sbnn.tables.encoder import ColumnEncoder, Encoded
+from sbnn.tables.input_column import InputColumn
 
 
 def correlated(n, r=0.9, seed=0):

@@ -50,6 +50,9 @@ class Local:
         Length of φ.
     shear : Shear, optional
         To the coordinates of the reference, if they are not φ itself.
+    complete : bool
+        Whether the reference has all images of its best mode under permutations that leave the
+        posterior unchanged.
     """
 
     target: Target
@@ -58,6 +61,7 @@ class Local:
     positions: np.ndarray
     n_parameters: int
     shear: Shear | None = None
+    complete: bool = True
 
     @property
     def log_images(self) -> float:
@@ -182,6 +186,8 @@ def output_shear(
     outputs = []
     for k, mine in enumerate(order):
         columns = np.flatnonzero(np.isin(mine, positions))
+        if not len(columns):
+            continue
         precision = np.exp(np.minimum(opt.log_alpha[mine[columns]], LARGEST))
         responses = f_t[k, rows].astype(float)
         outputs.append(Output(columns, mine[columns], precision, information_t[k], responses))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,8 +27,9 @@ from sbnn.problems.symmetry import flip_walls, invariant_symmetry, mirror_signs
 from sbnn.problems.target import restricted
 from sbnn.sampling.warm_start import Reference, Shear, straightened
 
-# Modes further below the best than this, in nats of Laplace evidence, are left out of a reference.
-WORSE, MAX_MODES = 10.0, 12
+# Modes further below the best than this, in nats of Laplace evidence, are left out of a reference;
+# 24 are all images of a mode of four neurons.
+WORSE, MAX_MODES = 10.0, 24
 MIN_SHARE = 0.02  # of a mode in the reference: Laplace evidences are off by several nats
 # A mode with two neurons exchanged is searched for only if the prior loses less than this, in
 # nats, at the start of the search.
@@ -86,8 +88,8 @@ def around_modes(
         modes = _modes(problem, model, full, rng, start, also, n_starts)
     best = GaussianPosterior.of(problem, model, modes[0])
     walls = _walls(problem, log_alpha, best)
-    if start is None:
-        modes = [*modes, *_exchanged(problem, model, full, modes, rng)]
+    if start is None and not large:
+        modes = [*modes, *_exchanged(problem, model, full, modes, walls, rng)]
         modes = sorted(modes, key=lambda mode: -mode.log_evidence)
     free = np.flatnonzero(~np.isinf(full))
     means, covariances, shares = _gaussians(problem, model, modes, walls, free)
@@ -100,7 +102,23 @@ def around_modes(
         pair = straightened(shear, means[0], covariances[0])
         means, covariances = [pair[0]], [pair[1]]
     reference = Reference.of(np.stack(means), np.stack(covariances), shares)
-    return Local(target, reference, walls[:, free], free, problem.n_parameters, shear)
+    complete = start is not None or len(modes) >= _n_images(problem, log_alpha, modes[0])
+    return Local(target, reference, walls[:, free], free, problem.n_parameters, shear, complete)
+
+
+def _n_images(problem: Problem, log_alpha: np.ndarray, mode: Optimum) -> int:
+    """Number of images of a mode under permutations that leave likelihood and prior unchanged."""
+    symmetry = invariant_symmetry(problem.symmetry, problem.prior_at(log_alpha), 0)
+    if symmetry is None or not symmetry.permute:
+        return 1
+    assert problem.network is not None
+    live = [np.abs(mode.phi[neuron.members]).max() > 1e-6 for neuron in problem.network.neurons()]
+    images, first = 1, 0
+    for width in problem.network.sizes[1:-1]:
+        n_live = sum(live[first : first + width])
+        images *= math.perm(width, n_live)
+        first += width
+    return images
 
 
 @float64
@@ -173,25 +191,44 @@ def _exchanged(
     model: Model,
     full: np.ndarray,
     modes: list[Optimum],
+    walls: np.ndarray,
     rng: np.random.Generator,
 ) -> list[Optimum]:
-    """Modes reached from those given when two neurons of a layer are exchanged."""
-    if problem.network is None or permutations(problem) is None:
+    """Further modes reached from those given when neurons of a layer are exchanged, two at a time.
+
+    With equal α, these are all images of a mode under permutations, up to `MAX_MODES`.
+    """
+    network = problem.network
+    if network is None or permutations(problem) is None:
         return []
-    found: list[Optimum] = []
     n_model = len(model.layout().active)
     precision = np.where(np.isinf(full), 0.0, np.exp(np.minimum(full, 700.0)))[:n_model]
     precision[~problem.ard[:n_model]] = 0.0
     top = modes[0].log_evidence
-    for mode in modes:
-        for index in _transpositions(problem.network):
+
+    def folded(phi: np.ndarray) -> np.ndarray:
+        whole = np.concatenate([phi, np.zeros(problem.n_parameters - n_model)])
+        return whole * mirror_signs(network, whole, walls)
+
+    seen = [folded(mode.phi) for mode in modes]
+    found: list[Optimum] = []
+    for mode in itertools.chain(modes, found):  # which grows
+        for index in _transpositions(network):
             image = mode.phi[index]
-            if np.isinf(full[:n_model])[image != 0].any():
+            if len(seen) >= MAX_MODES or np.isinf(full[:n_model])[image != 0].any():
                 continue
             lost = 0.5 * (precision * (image**2 - mode.phi**2)).sum()
-            if lost < FAR and np.abs(image - mode.phi).max() > 1e-6:
-                found += fit_fixed(model, full[:n_model], rng, 1, image)[:1]
-    return [mode for mode in found if mode.log_evidence > top - WORSE]
+            if not lost < FAR or _is_among(folded(image), seen):
+                continue
+            for new in fit_fixed(model, full[:n_model], rng, 1, image)[:1]:
+                if new.log_evidence > top - WORSE and not _is_among(folded(new.phi), seen):
+                    seen.append(folded(new.phi))
+                    found.append(new)
+    return found
+
+
+def _is_among(phi: np.ndarray, seen: list[np.ndarray]) -> bool:
+    return any(np.abs(phi - other).max() < 1e-4 * (1.0 + np.abs(phi).max()) for other in seen)
 
 
 def _transpositions(network: Network) -> Iterator[np.ndarray]:

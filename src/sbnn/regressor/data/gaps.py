@@ -18,7 +18,8 @@ from scipy.stats import norm, ttest_ind
 from sklearn.linear_model import BayesianRidge
 
 from sbnn.regressor.data.scaling import Scaling
-from sbnn.tables.encoder import ColumnEncoder, Encoded, InputColumn
+from sbnn.tables.encoder import ColumnEncoder, Encoded
+from sbnn.tables.input_column import InputColumn
 
 N_FILLS = 40  # completed copies of a row in predictions, and candidates in training
 N_TRAINING = 4  # copies of a row in training

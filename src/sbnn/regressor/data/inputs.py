@@ -36,7 +36,7 @@ def check(categorical_features: Any, missing: Any) -> None:
 
 
 def read_training(
-    estimator: Any, X: Any, y: Any, categorical_features: Any, missing: str
+    estimator: Any, X: Any, y: Any, categorical_features: Any, missing: str, hats: bool
 ) -> tuple[ColumnEncoder, Encoded, np.ndarray]:
     """Check a table, learn how its columns are encoded, and encode them.
 
@@ -48,6 +48,8 @@ def read_training(
     y : array_like, shape (n,) or (n, n_outputs)
     categorical_features, missing
         See `SparseBNNRegressor`.
+    hats : bool
+        Whether numbers that may be codes get hat functions.
 
     Returns
     -------
@@ -67,6 +69,8 @@ def read_training(
         )  # fmt: skip
         values = np.asarray(X, dtype=float)
         encoder = ColumnEncoder.of_numbers(values)
+        if hats:
+            encoder = encoder.with_hats(encoder.encode_numbers(values))
         return encoder, encoder.encode_numbers(values), np.asarray(y, dtype=float)
     frame = _frame(validate_data(estimator, X, skip_check_array=True))
     # Checks of y and of the lengths are scikit-learn's, with any inputs.
@@ -76,6 +80,8 @@ def read_training(
     columns = _columns(frame, None, declared, categorical_features is not None)
     _check_cells(frame, columns, missing)
     encoder = ColumnEncoder.of(columns)
+    if hats:
+        encoder = encoder.with_hats(encoder.encode(columns))
     return encoder, encoder.encode(columns), np.asarray(y, dtype=float)
 
 

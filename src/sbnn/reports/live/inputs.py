@@ -11,7 +11,7 @@ from sbnn._core.web_pages import visible
 from sbnn.reports.columns import column_of, numbers_of, words_of
 from sbnn.reports.fit import Fit
 from sbnn.tables.date_parts import PERIODS
-from sbnn.tables.encoder import OTHER, InputColumn
+from sbnn.tables.input_column import OTHER, InputColumn
 
 
 def input_data(fitted: Fit) -> list[dict[str, Any]]:
@@ -54,6 +54,7 @@ def _input(fitted: Fit, name: str) -> dict[str, Any]:
         "high": float(values.max()),
         "marks": np.quantile(values, np.linspace(0, 1, 21), method="nearest").tolist(),
         "whole": bool((values == np.round(values)).all()),
+        "knots": list(column.knots),
     }
     if column.parts:
         periods = [PERIODS.get(part) for part in column.parts]  # None is the time that has passed

@@ -293,6 +293,11 @@ const predictor = (function () {
 
 // Inputs as they are shown, and as the network takes them.
 const encoding = (function () {
+  // One for each knot but the first and the last: 1 there, 0 at its neighbours and beyond.
+  const hats = (knots, x) => knots.slice(1, -1).map((knot, k) => {
+    const low = knots[k], high = knots[k + 2];
+    return Math.max(0, Math.min((x - low) / (knot - low), (high - x) / (high - knot)));
+  });
   function columns(input, value) {
     let out;
     if (input.kind === "category") out = input.levels[value].code.slice();
@@ -301,7 +306,7 @@ const encoding = (function () {
       const days = value / input.days;
       out = input.periods.flatMap((period) => period === null ? [days]
         : [Math.sin(2 * Math.PI * days / period), Math.cos(2 * Math.PI * days / period)]);
-    } else out = [value];
+    } else out = [value, ...hats(input.knots, value)];
     if (input.indicator) out.push(0); // the cell is not missing
     return out;
   }

@@ -15,6 +15,7 @@ LENGTH = 1.6  # of a trajectory in units of the population's spread, a quarter o
 PATIENCE = 5  # moves after which trajectories become longer
 MAX_STEPS = 256
 NARROW = 0.25  # quantile of the variances that covariances are shrunk towards
+FLAT = 1e-4  # nats; a Δ that varies less decides nothing, and is mostly rounding error
 SLOW = 0.9  # quantile of the coordinates whose correlation counts as slow
 
 
@@ -92,7 +93,9 @@ def move(
         inside = ~np.isnan(chance)
         acceptance = float(chance[inside].mean()) if inside.any() else 0.0
         step_size = float(step_size * np.exp(0.8 * (acceptance - TARGET_ACCEPTANCE)))
-        correlation = _correlation(start.excess[:, None], particles.excess[:, None])
+        correlation = -1.0
+        if start.excess.std() > FLAT:
+            correlation = _correlation(start.excess[:, None], particles.excess[:, None])
         if one_mode:
             correlation = max(correlation, _correlation(start.z @ straight, particles.z @ straight))
         n_calm = n_calm + 1 if correlation <= DECORRELATED else 0
