@@ -91,7 +91,8 @@ class SparseBNNRegressor(
         Further options of the method: those of the Laplace engine, or of `sbnn.nsbl` and so on.
     categorical_features : "from_dtype", array_like of str, int or bool, or None
         Columns that hold categories. "from_dtype": those of a DataFrame that hold text or have the
-        dtype "category". Otherwise their names, positions or a mask; None allows none.
+        dtype "category". Otherwise their names, positions or a mask; None allows none. Numbers that
+        may be codes (three to eight whole numbers in a row) become hat functions as well.
     missing : {"impute", "error"}
         What to do about missing cells of X. "impute" fills each several times from similar rows,
         in `fit` and when predicting; "error" raises.

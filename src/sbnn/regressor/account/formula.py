@@ -29,7 +29,8 @@ def symbols(encoder: ColumnEncoder, features: Sequence[str]) -> list[str]:
     """How a formula writes the inputs of the network.
 
     A number is its column's name, in backticks if it is not a plain word. Other inputs are in
-    brackets: [city = Rome] is 1 if the city is Rome and 0 otherwise.
+    brackets: [city = Rome] is 1 if the city is Rome and 0 otherwise, [zone, near 2] is 1 at 2, 0 at
+    1 and 3 and beyond, and linear between.
     """
     out = []
     for name, column in zip(features, encoder.columns):
