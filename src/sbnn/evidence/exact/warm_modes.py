@@ -153,8 +153,8 @@ def is_large(problem: Problem) -> bool:
 
 
 def sheared(problem: Problem, model: Model, mode: Optimum, free: np.ndarray) -> Shear | None:
-    """Coordinates of the free parameters in which the posterior of a large network bends less."""
-    if not is_large(problem) or not isinstance(model, NetworkModel):
+    """Coordinates of the free parameters in which the posterior of a network bends less."""
+    if not isinstance(model, NetworkModel):
         return None
     assert problem.network is not None
     weights = free[free < problem.network.n_parameters]
