@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import sbnn
 from sbnn._core.messages import FirstRunStuck, NotVerified
-from sbnn.evidence.candidates import surrogate_optima
 from sbnn.evidence.exact import warm_modes
 from sbnn.evidence.exact.cold import cold_evidence
 from sbnn.evidence.mixture import GaussianMixture, expectation_maximisation
+from sbnn.evidence.newton import surrogate_optima
 from sbnn.methods.details import NsblDetails
 from sbnn.priors import Hyperprior, Normal
 from sbnn.problems.network import push_forward

@@ -16,12 +16,12 @@ from sbnn.evidence.closed_form import log_evidence
 from sbnn.evidence.exact.ascent import Ascent, AscentStep, ascend
 from sbnn.evidence.exact.cold import ExactRun, cold_evidence
 from sbnn.evidence.exact.following import FollowModes
-from sbnn.evidence.exact.permutations import alike, permutations
+from sbnn.evidence.exact.permutations import alike
 from sbnn.evidence.exact.warm_modes import around_modes, is_large, shear_near
 from sbnn.evidence.laplace.models.problems import laplace_optima
 from sbnn.evidence.laplace.options import MANY_STARTS, SMALL
 from sbnn.evidence.mixture import GaussianMixture
-from sbnn.evidence.newton import Optimum, multistart, starting_points
+from sbnn.evidence.newton import Optimum, surrogate_optima
 from sbnn.evidence.relevance import relevance_from_particles
 from sbnn.evidence.resolution import following
 from sbnn.priors import Hyperprior
@@ -98,20 +98,6 @@ class Search(NamedTuple):
     first_exact: float  # exact log evidence at the surrogate's best α, before refinement
     n_evaluations: int
     hyperprior: Hyperprior
-
-
-def surrogate_optima(
-    problem: Problem,
-    particles: np.ndarray,
-    mixture: GaussianMixture,
-    hyperprior: Hyperprior,
-    rng: np.random.Generator,
-    n_starts: int,
-) -> list[Optimum]:
-    """Distinct optima of the closed-form evidence from `n_starts` starts, best first."""
-    starts = starting_points(rng, particles, problem.ard, n_starts)
-    symmetry = permutations(problem)
-    return multistart(starts, mixture, problem.ard, hyperprior, symmetry)
 
 
 def search(

@@ -9,8 +9,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sbnn.evidence.closed_form import Evidence, evaluate
+from sbnn.evidence.exact.permutations import permutations
 from sbnn.evidence.mixture import GaussianMixture
 from sbnn.priors import Hyperprior
+from sbnn.problems.problem import Problem
 from sbnn.problems.symmetry import Symmetry
 
 
@@ -228,3 +230,17 @@ def canonical(log_alpha: np.ndarray, ard: np.ndarray, symmetry: Symmetry) -> np.
         layers[hidden] = (w_out[:, order], b_out)
     full[: network.n_parameters] = network.flatten(layers)
     return full[ard]
+
+
+def surrogate_optima(
+    problem: Problem,
+    particles: np.ndarray,
+    mixture: GaussianMixture,
+    hyperprior: Hyperprior,
+    rng: np.random.Generator,
+    n_starts: int,
+) -> list[Optimum]:
+    """Distinct optima of the closed-form evidence from `n_starts` starts, best first."""
+    starts = starting_points(rng, particles, problem.ard, n_starts)
+    symmetry = permutations(problem)
+    return multistart(starts, mixture, problem.ard, hyperprior, symmetry)

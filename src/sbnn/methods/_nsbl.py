@@ -226,8 +226,7 @@ def _run(
         on_event=events(progress),
         checkpoint=resources.checkpoint.part("search"),
     )
-    hyperprior = found.hyperprior
-    options = replace(options, hyperprior=hyperprior)
+    hyperprior, options = found.hyperprior, replace(options, hyperprior=found.hyperprior)
     best = found.optima[0]
     shares = _shares(problem, found, hyperprior)
     if options.average:

@@ -115,13 +115,13 @@ class Result:
 
     def __repr__(self) -> str:
         verified = "" if self.verified is None else f", verified={self.verified}"
-        verified += "" if self.converged else ", not converged"
         known = decimals_of(self.log_evidence_error)  # None: Laplace's estimate has no error
         digits = max(known or 0, 2)
+        converged = "" if self.converged else ", not converged"
         error = " (estimate)" if known is None else f" ± {self.log_evidence_error:.{digits}f}"
         return (
             f"<sbnn {self.method}: {self.phi.shape[1]} parameters, {len(self.phi)} draws, "
-            f"log evidence {self.log_evidence:.{digits}f}{error}{verified}>"
+            f"log evidence {self.log_evidence:.{digits}f}{error}{verified}{converged}>"
         )
 
     @property

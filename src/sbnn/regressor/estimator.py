@@ -17,7 +17,6 @@ from sbnn.evidence.laplace.mixture import NoiseTrial, Trial
 from sbnn.exports.writing import Export
 from sbnn.likelihoods import Likelihood
 from sbnn.methods.posterior import Posterior
-from sbnn.methods.registry import SAMPLING
 from sbnn.regressor import options as checks
 from sbnn.regressor.account.cautions import about_table
 from sbnn.regressor.account.description import Description, with_losses
@@ -91,8 +90,7 @@ class SparseBNNRegressor(
         Further options of the method: those of the Laplace engine, or of `sbnn.nsbl` and so on.
     categorical_features : "from_dtype", array_like of str, int or bool, or None
         Columns that hold categories. "from_dtype": those of a DataFrame that hold text or have the
-        dtype "category". Otherwise their names, positions or a mask; None allows none. Numbers that
-        may be codes (three to eight whole numbers in a row) become hat functions as well.
+        dtype "category". Otherwise their names, positions or a mask; None allows none.
     missing : {"impute", "error"}
         What to do about missing cells of X. "impute" fills each several times from similar rows,
         in `fit` and when predicting; "error" raises.
@@ -235,9 +233,7 @@ class SparseBNNRegressor(
         ValueError
             If a cell does not suit its column, or an option is invalid.
         """
-        encoder, encoded, y = read_training(
-            self, X, y, self.categorical_features, self.missing, self.method not in SAMPLING
-        )
+        encoder, encoded, y = read_training(self, X, y, self.categorical_features, self.missing)
         checks.check_options(self.method, self.activation, self.n_starts)
         self._begin()
         self._flat = y.ndim == 1

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from sbnn._core.arrays import unmasked
 from sbnn._core.text import plain_repr, plural
+from sbnn.methods.registry import SAMPLING
 from sbnn.regressor.data.targets import check_target
 from sbnn.tables.cells import fault, is_identifier
 from sbnn.tables.column_types import Column, ColumnType, read_series
@@ -36,9 +37,12 @@ def check(categorical_features: Any, missing: Any) -> None:
 
 
 def read_training(
-    estimator: Any, X: Any, y: Any, categorical_features: Any, missing: str, hats: bool
+    estimator: Any, X: Any, y: Any, categorical_features: Any, missing: str
 ) -> tuple[ColumnEncoder, Encoded, np.ndarray]:
     """Check a table, learn how its columns are encoded, and encode them.
+
+    Numbers that may be codes get hat functions, unless the method samples, for which they are too
+    many.
 
     Parameters
     ----------
@@ -48,8 +52,6 @@ def read_training(
     y : array_like, shape (n,) or (n, n_outputs)
     categorical_features, missing
         See `SparseBNNRegressor`.
-    hats : bool
-        Whether numbers that may be codes get hat functions.
 
     Returns
     -------
@@ -58,6 +60,7 @@ def read_training(
     y : ndarray, of the shape of y
     """
     check(categorical_features, missing)
+    hats = estimator.method not in SAMPLING
     finite: Any = "allow-nan" if missing == "impute" else True
     X, y = _dense(X), unmasked(y)
     check_target(y)
