@@ -13,7 +13,7 @@ from sbnn.cli.terminal import echo, error_handling
 
 def paper(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use fewer particles, to finish within minutes.")
+        bool, typer.Option("--quick", help="Use fewer particles, to finish sooner.")
     ] = False,
     seed: Annotated[
         str, typer.Option(metavar="NUMBER", help="Random seed of the noise in the data.")

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from sbnn.evidence.laplace.models.layout import Layout
 from sbnn.evidence.laplace.models.network import NetworkModel
-from sbnn.evidence.laplace.optimum import Optimum
+from sbnn.evidence.laplace.optimum import Optimum, information_diagonal
 from sbnn.evidence.laplace.options import TIE
 
 N_DRAWS = 64
@@ -51,9 +51,7 @@ def gains(
         phi[opt.active] = draw
         term = model.data_term(model.evaluate(phi, layout), phi, layout)
         slopes.append(term.gradient(opt.noise)[pruned])
-        weighted, gram = term.weighted(opt.noise)
-        diagonal = np.einsum("ij,ij->i", weighted, weighted) if gram is None else np.diag(gram)
-        information.append(diagonal[pruned])
+        information.append(information_diagonal(*term.weighted(opt.noise))[pruned])
     g, h = np.array(slopes, dtype=float), np.array(information, dtype=float)  # (n, n_pruned)
     found = []
     for log_alpha in log_alphas:

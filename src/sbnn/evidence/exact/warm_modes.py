@@ -34,8 +34,8 @@ MIN_SHARE = 0.02  # of a mode in the reference: Laplace evidences are off by sev
 # A mode with two neurons exchanged is searched for only if the prior loses less than this, in
 # nats, at the start of the search.
 FAR = 40.0
-# Parameters above which one mode is followed, in coordinates that bend with it: the random walk
-# under uniform priors, and the search for all modes, then take many minutes.
+# Parameters above which one mode is followed: the random walk under uniform priors, and the search
+# for all modes, then take many minutes.
 LARGE = {"inferred noise": 20, "known noise": 30}
 # Levenberg–Marquardt steps towards the mode of a large network, and updates of its noise.
 RELAXATIONS, NOISE_UPDATES = 50, 4

@@ -166,6 +166,11 @@ def energy(model: Model, opt: Optimum) -> float:
     return model.misfit(outputs, opt.noise) + _prior_energy(model, opt, opt.phi)
 
 
+def information_diagonal(jac_t: Array, gram: Array | None) -> Array:
+    """Diagonal of J̃ᵀJ̃, (d_active,), from what `DataTerm.weighted` returns."""
+    return np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
+
+
 def factorise(
     term: DataTerm, prior: PriorTerm, noise: Array, damping: float = 0.0
 ) -> tuple[Precision, Array]:
@@ -174,7 +179,7 @@ def factorise(
     alpha = prior.precision
     if not damping and not prior.known.any():
         return Precision(jac_t, alpha, gram), alpha
-    diagonal = np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
+    diagonal = information_diagonal(jac_t, gram)
     if prior.known.any():
         flat = prior.known & (alpha <= FLAT * diagonal)
         if (flat & (diagonal <= 0)).any():
@@ -233,9 +238,7 @@ def lm_step(model: Model, opt: Optimum, term: DataTerm, tries: int = 6) -> tuple
     before = term.misfit(noise) + term.correction(noise, variance) + prior.energy
     gradient = term.gradient(noise, variance) - prior.gradient
     jac_t, gram = term.weighted(opt.noise)
-    diagonal = prior.precision + (
-        np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
-    )
+    diagonal = prior.precision + information_diagonal(jac_t, gram)
     for _ in range(tries):
         change = factorise(term, prior, opt.noise, opt.damping)[0].solve(gradient)
         phi = opt.phi.copy()

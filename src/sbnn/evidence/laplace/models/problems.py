@@ -21,7 +21,7 @@ from sbnn.evidence.laplace.models.known_priors import KnownPriors
 from sbnn.evidence.laplace.models.layout import Array, FlatLayout
 from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.models.regression import RegressionModel
-from sbnn.evidence.laplace.optimum import Optimum, linearise
+from sbnn.evidence.laplace.optimum import Optimum, information_diagonal, linearise
 from sbnn.evidence.laplace.options import SMALL, Options
 from sbnn.priors import Hyperprior
 from sbnn.problems.problem import Problem, prunable_units
@@ -281,8 +281,7 @@ def laplace_optima(
 def _resolved(model: Model, opt: Optimum, ard: np.ndarray) -> float:
     """Largest precision that the data give to an ARD parameter, all others fixed."""
     whole = replace(opt, layout=model.layout())
-    jac_t, gram = linearise(model, whole).weighted(opt.noise)
-    diagonal = np.einsum("ij,ij->i", jac_t, jac_t) if gram is None else gram.diagonal()
+    diagonal = information_diagonal(*linearise(model, whole).weighted(opt.noise))
     return float(diagonal[ard].max())
 
 
