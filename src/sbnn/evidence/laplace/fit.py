@@ -45,7 +45,7 @@ from sbnn.evidence.laplace.stages import (
     with_intercepts,
     without_hidden_layers,
 )
-from sbnn.evidence.laplace.thinning import OPTIMISM, without_doubtful_inputs
+from sbnn.evidence.laplace.thinning import optimism, without_doubtful_inputs
 from sbnn.evidence.starts import Stage, Start, is_possible, require_starts, run_stage
 from sbnn.likelihoods import Gaussian, Likelihood
 
@@ -150,9 +150,9 @@ def _agreed(
 
 
 def _left_out_densities(model: Model, opt: Optimum) -> np.ndarray:
-    """Leave-one-out log density of every row, less its share of `OPTIMISM` for every weight."""
+    """Leave-one-out log density of every row, less its share of the `optimism`."""
     loo = model.loo_log_density(opt.phi, opt.layout, opt.noise, _factor(opt))
-    return loo - OPTIMISM * len(opt.active) / getattr(model, "n_rows", len(loo))
+    return loo - optimism(model, opt) / getattr(model, "n_rows", len(loo))
 
 
 def _contributes(weights: np.ndarray, least: float, options: Options) -> np.ndarray:

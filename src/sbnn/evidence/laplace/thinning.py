@@ -39,11 +39,6 @@ WEAKEST, LONGER = 2, 40  # inputs after whose removal the network is trained on,
 # Share of the weight up to which the optima that use an input try to do without it, and nats that
 # this may cost for each input. On Friedman's function, the evidence rose in 9 of 10 trials.
 MAJORITY, CONSENT = 0.6, 5.0
-# Nats by which the leave-one-out log density is too high for every weight, as α was fitted to all
-# rows: half a nat is gained on them, and half lost on others (as in Akaike's criterion). Without
-# it, networks with as many weights as rows win: on 100 rows of Friedman's function, RMSE 1.3 to 2.6
-# instead of 1.1 to 1.3.
-OPTIMISM = 1.0
 
 
 def thin(
@@ -92,22 +87,38 @@ def thin(
 
 
 def _merit(model: Model, opt: Optimum, predictive: bool) -> tuple[float, Precision]:
-    """Log evidence, or the mean of it and the leave-one-out log density; and the precision."""
+    """Log evidence, or the mean of it and the leave-one-out log density; and the precision.
+
+    The latter less one nat for every weight: with the correction of `optimism` for few rows, a few
+    neurons too many are removed; 100 rows from Gaussian processes lost 0.02 nats per unseen row.
+    """
     found, precision = log_evidence(model, opt)
-    if predictive:
-        found = 0.5 * (found + left_out(model, opt, precision))
+    if predictive and model.unit_layers() is not None:
+        found = 0.5 * (found + left_out_density(model, opt, precision) - len(opt.active))
     return found, precision
 
 
 def left_out(model: Model, opt: Optimum, precision: Precision | None = None) -> float:
-    """Leave-one-out log density of all rows, less `OPTIMISM` for every weight.
+    """Leave-one-out log density of all rows, less its `optimism`.
 
     The log evidence if the model has no rows.
     """
     if model.unit_layers() is None:
         return log_evidence(model, opt)[0]
     precision = log_evidence(model, opt)[1] if precision is None else precision
-    return left_out_density(model, opt, precision) - OPTIMISM * len(opt.active)
+    return left_out_density(model, opt, precision) - optimism(model, opt)
+
+
+def optimism(model: Model, opt: Optimum) -> float:
+    """Nats by which the leave-one-out log density is too high, as α was fitted to all rows.
+
+    For each of k weights, half a nat is gained on the n observations and half lost on others; with
+    the correction for few of them (AICc) that is kn/(n − k − 1). On 100 rows of Friedman's
+    function, inputs without an effect had no influence in 98 % of the cases, without the correction
+    in 90 %.
+    """
+    k, n = len(opt.active), model.shape[0] * getattr(model, "n_rows", model.shape[1])
+    return k * n / max(n - k - 1.0, 1.0)
 
 
 def left_out_density(model: Model, opt: Optimum, precision: Precision) -> float:

@@ -24,7 +24,8 @@ def cholesky(b: Array) -> Array:
     jitter = 0.0
     while True:
         matrix = b + np.diag(jitter * np.diag(b)) if jitter else b
-        factor, failed = lapack.dpotrf(matrix, lower=1, clean=1)
+        # The transpose is in LAPACK's order, so that it is copied once instead of rearranged.
+        factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=1)
         if not failed:
             return factor
         if not np.isfinite(b).all():
@@ -69,7 +70,8 @@ class Precision:
         self.scale = 1.0 / np.sqrt(alpha)
         self.primal = d <= n
         if self.primal:
-            b = (jac_t @ jac_t.T if gram is None else gram) * self.scale[:, None] * self.scale
+            b = (jac_t @ jac_t.T if gram is None else gram) * self.scale
+            b *= self.scale[:, None]
         else:
             self.jac_t = jac_t * self.scale[:, None]
             b = self.jac_t.T @ self.jac_t
