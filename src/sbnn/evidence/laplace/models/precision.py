@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, lapack
 
 Array = np.ndarray
+PRIMAL = 1.3  # weights per observation up to which their matrix is factored
 
 # LAPACK is called directly: most matrices have a few dozen rows, and the checks of SciPy
 # take longer than a factorisation.
@@ -49,12 +50,21 @@ def solve_both(factor: Array, v: Array) -> Array:
     return lapack.dpotrs(factor, v, lower=1)[0] if len(factor) and v.size else v.copy()
 
 
+def is_primal(d: int, n: int) -> bool:
+    """Whether to factor the matrix of the d weights, not that of the n observations.
+
+    J̃ᵀJ̃ is formed once and serves several factorisations, J̃A⁻¹J̃ᵀ is formed for each of them: so the
+    former takes less time even with somewhat more weights than observations.
+    """
+    return d <= PRIMAL * n
+
+
 class Precision:
     """Factored H = J̃ᵀJ̃ + A with J̃ = J/σ, scaled as H = A^½ B A^½, B = I + A^-½ J̃ᵀJ̃ A^-½.
 
     B is bounded below by I, so it stays well conditioned for pruned (α → ∞) and for free (α → 0)
-    weights. With fewer rows than weights the n×n matrix I + J̃A⁻¹J̃ᵀ (same determinant, Woodbury
-    inverse) is factored instead, so that the cost is O(min(n, d)² max(n, d)).
+    weights. With far fewer rows than weights (`is_primal`) the n×n matrix I + J̃A⁻¹J̃ᵀ (same
+    determinant, Woodbury inverse) is factored instead, so that the cost is O(min(n, d)² max(n, d)).
 
     Parameters
     ----------
@@ -62,13 +72,13 @@ class Precision:
         J̃ᵀ; only its shape is used when `gram` is given.
     alpha : array, shape (d,)
     gram : array, shape (d, d), optional
-        J̃ᵀJ̃, if it has been computed (d ≤ n only).
+        J̃ᵀJ̃, if it has been computed (`is_primal` only).
     """
 
     def __init__(self, jac_t: Array, alpha: Array, gram: Array | None = None):
         d, n = jac_t.shape
         self.scale = 1.0 / np.sqrt(alpha)
-        self.primal = d <= n
+        self.primal = is_primal(d, n)
         if self.primal:
             b = (jac_t @ jac_t.T if gram is None else gram) * self.scale
             b *= self.scale[:, None]
@@ -100,7 +110,7 @@ class Precision:
 
     @functools.cached_property
     def root(self) -> Array:
-        """M with B⁻¹ = MᵀM (d ≤ n) or B⁻¹ = I − MᵀM (d > n)."""
+        """M with B⁻¹ = MᵀM (primal) or B⁻¹ = I − MᵀM."""
         if self.primal:
             if not len(self.chol):
                 return self.chol

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sbnn.evidence.laplace.models.layout import Array
+from sbnn.evidence.laplace.models.precision import is_primal
 
 if TYPE_CHECKING:
     from sbnn.evidence.laplace.models.regression import RegressionModel
@@ -45,7 +46,7 @@ class RegressionTerm:
         self.model, self.f_t, self.jac = model, f_t, jac
         self.f = model.split(f_t)
         d, n_out, n = jac.shape
-        self.primal = d <= n_out * n
+        self.primal = is_primal(d, n_out * n)
         self._grams: tuple[Array, list[Array]] | None = None
         self._weighted: tuple[Array, tuple[Array, Array | None]] | None = None
 
