@@ -183,12 +183,13 @@ def test_compact_keeps_the_weights_that_are_kept(fitted):
     assert [len(opt.active) for opt in small.mixture.optima] == kept
 
 
-def test_oscillating_function_is_learned():
-    """Smooth starts alone end at the constant, so with few inputs every second start is steep."""
+@pytest.mark.parametrize(("periods", "n"), [(3, 60), (5, 120)])
+def test_oscillating_function_is_learned(periods, n):
+    """Smooth starts alone end at the constant, and so do narrow networks with many periods."""
     rng = np.random.default_rng(0)
-    x = rng.uniform(0, 1, size=(60, 1))
-    truth = lambda x: np.sin(6 * np.pi * x[:, 0])
-    y = truth(x) + 0.1 * rng.normal(size=60)
+    x = rng.uniform(0, 1, size=(n, 1))
+    truth = lambda x: np.sin(2 * periods * np.pi * x[:, 0])
+    y = truth(x) + 0.1 * rng.normal(size=n)
     model = SparseBNNRegressor(random_state=0).fit(x, y)
     grid = np.linspace(0.05, 0.95, 50)[:, None]
     assert np.sqrt(np.mean((model.predict(grid) - truth(grid)) ** 2)) < 0.2  # the constant: 0.7

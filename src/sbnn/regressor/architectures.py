@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sbnn.evidence.laplace.models.network import FEW_INPUTS
+
 # Architectures whose optima are mixed. One and two hidden layers together score better than
 # either alone, except where a few neurons suffice.
 Family = tuple[tuple[int, ...], ...]
@@ -24,6 +26,9 @@ FEW_ROWS, MANY_ROWS = 500, 2000
 # from Gaussian processes with 560 to 1,200 rows, (30, 20) scored 0.02 to 0.15 nats per unseen row
 # more than (16, 16, 16), in six of six cases, in 0.9 to 1.8 times the CPU time.
 TOO_FEW_ROWS = 100
+# With few inputs an effect may have many bends, and every neuron is one: five periods of a sine
+# need ten. Narrow networks end at the constant.
+BENDS, ROWS_FOR_BENDS = 30, 60
 ROWS_PER_WEIGHT = 4  # from which a network without hidden layers joins the default
 LARGER_FEW, LARGER = (10, 10, 10), (30, 20)
 
@@ -84,6 +89,19 @@ def families(
         "`hidden_layer_sizes` must be 'default', 'auto', a width, a tuple of widths ≥ 1, or a "
         f"list of such tuples; got {hidden_layer_sizes!r}."
     )
+
+
+def with_bends(found: list[Family], n_rows: float, n_inputs: int) -> list[Family]:
+    """The default families for a table, whose first network is wider if there are few inputs.
+
+    Examples
+    --------
+    >>> with_bends([MIDDLE], 100, 1), with_bends([MIDDLE], 100, 8)
+    ([((30,), (8, 6))], [((12,), (8, 6))])
+    """
+    if n_inputs > FEW_INPUTS or n_rows <= ROWS_FOR_BENDS:
+        return found
+    return [((max(BENDS, family[0][0]),), *family[1:]) for family in found]
 
 
 def larger(hidden_layer_sizes: Any, n_rows: float) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ def exact_optima(
 def weights_of(task: Task, mixture: SparseMixture, exact: Sequence[ExactOptimum]) -> np.ndarray:
     """Weights of the optima in predictions, as in the Laplace mixture (`mixture_weights`).
 
-    By default the mean of stacking weights and of the evidence's root of order √n, here with exact
+    By default the mean of stacking weights and of the evidence's root of order 4√n, here with exact
     evidences and with leave-one-out densities from the draws.
     """
     evidences = np.array([e.run.log_evidence for e in exact])

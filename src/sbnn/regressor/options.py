@@ -13,7 +13,7 @@ from sbnn._core.messages import Message, MethodChosen, MethodRequested
 from sbnn.evidence.laplace.models.layout import n_parameters
 from sbnn.methods.registry import AUTO, CHOICES, METHODS, SAMPLING
 from sbnn.problems.activations import ACTIVATIONS
-from sbnn.regressor.architectures import Family, families
+from sbnn.regressor.architectures import Family, families, with_bends
 
 MAX_SAMPLED = 30  # parameters up to which sampling from the prior is feasible
 
@@ -89,6 +89,9 @@ def architectures_for(
 ) -> list[Family]:
     """Families of hidden widths for a method and a table, see `families`."""
     found = families(hidden_layer_sizes, n_rows, method in SAMPLING, method == "layer_wise")
+    default = isinstance(hidden_layer_sizes, str) and hidden_layer_sizes == "default"
+    if default and method not in (*SAMPLING, "layer_wise"):
+        return with_bends(found, n_rows, n_inputs)
     if samples_optima(method, found, n_inputs, n_outputs):
         return families(hidden_layer_sizes, n_rows, sampled=False)
     return found

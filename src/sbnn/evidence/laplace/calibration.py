@@ -4,8 +4,8 @@ The same rows decide about α, the noise and the weights that are pruned, and th
 evidence neglects how uncertain they are. With few rows, that makes predictions too sure. Therefore
 every optimum is fitted again without a part of the rows, α, noise and pruning included, and
 predicts them. c² is the mean square of their errors in units of the predicted standard deviation.
-As it is estimated from n rows with k well-determined weights, errors of new rows in units of c have
-about Student's distribution with n − k degrees of freedom.
+By theory, as the noise is estimated from n rows with k well-determined weights, errors of new rows
+have about Student's distribution with n − k degrees of freedom. The larger of both factors counts.
 """
 
 from __future__ import annotations
@@ -63,9 +63,11 @@ def inflation(pairs: Sequence[tuple[Model, Optimum]], weights: Array, options: O
         mean = (w * means).sum(axis=0)
         variance = (w * (variances + (means - mean) ** 2)).sum(axis=0)
         squares.append(((models[0].y_t[:, out] - mean) ** 2 / variance).ravel())
-    c = max(1.0, float(np.sqrt(np.concatenate(squares).mean())))
+    measured = float(np.sqrt(np.concatenate(squares).mean()))
     used = float(weights @ [log_evidence(m, opt)[1].relevance().sum() for m, opt in pairs])
-    return c * float(special.stdtrit(max(n - used, LEAST), LEVEL) / special.ndtri(LEVEL))
+    # The product of both would count the few degrees of freedom twice: six rows then have intervals
+    # that hold 99 % of the new ones.
+    return max(measured, float(special.stdtrit(max(n - used, LEAST), LEVEL) / special.ndtri(LEVEL)))
 
 
 def _left_out(model: NetworkModel, opt: Optimum, out: Array, options: Options) -> Predictive:

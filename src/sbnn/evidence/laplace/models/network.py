@@ -20,9 +20,13 @@ from sbnn.evidence.laplace.models.layout import (
 from sbnn.evidence.laplace.models.regression import RegressionModel
 from sbnn.evidence.laplace.models.terms import per_row
 from sbnn.likelihoods import Likelihood
+from sbnn.problems.activations import ACTIVATIONS
 from sbnn.problems.network import Network
 
-FEW_INPUTS, STEEP = 3, 12.0
+FEW_INPUTS, STEEP = 3, 40.0
+# Penalty of output weights in the regression of targets of variance one: noise of variance 0.1,
+# weights of variance ⅓. `FREE` is small enough to have no effect.
+RIDGE, FREE = 0.3, 1e-6
 MANY_ROWS, NOISY = 4000, 100.0  # NOISY is 1/σ² for targets of variance one
 CALM = 0.1  # scale of random weights into outputs such as log σ, which start close to constants
 
@@ -115,7 +119,8 @@ class NetworkModel(RegressionModel):
         """A random start: W ~ N(0, 1/n_in), b ~ N(0, 1), with α to match.
 
         With few inputs, every second start on average has a first layer up to `STEEP` times as
-        steep: smooth starts do not reach functions with many bends.
+        steep: smooth starts do not reach functions with many bends. With one hidden layer, its
+        neurons bend at rows of the data, and the targets are regressed on them.
         """
         if self.columns is not None:
             return self._start_of_columns(rng, self.columns)
@@ -130,6 +135,8 @@ class NetworkModel(RegressionModel):
             for k in (0, 1):
                 phi_parts[k] *= steepness
                 alpha_parts[k] -= 2.0 * np.log(steepness)
+            if len(self.sizes) == 3 and self.x_scale is None:
+                return self._bent(rng, phi_parts[0].reshape(self.sizes[1::-1]), alpha_parts[0])
         if self.x_scale is not None:
             unit = np.tile(self.x_scale, self.sizes[1])
             phi_parts[0], alpha_parts[0] = phi_parts[0] / unit, alpha_parts[0] + 2 * np.log(unit)
@@ -144,6 +151,34 @@ class NetworkModel(RegressionModel):
         phi_parts[-1] = np.concatenate([self.likelihood.output_start(y) for y in self.y_t])
         phi, log_alpha = np.concatenate(phi_parts), np.concatenate(alpha_parts)
         return phi, log_alpha, self.initial_noise()
+
+    def _bent(
+        self, rng: np.random.Generator, first: Array, first_alpha: Array
+    ) -> tuple[Array, Array, Array]:
+        """A start whose neurons, with weights `first` (width, n_in), bend at rows of the data.
+
+        The weights into the first output of each target are those of a ridge regression: if they
+        were random, the first updates of α and the noise would treat a function with many bends as
+        noise.
+        """
+        (width, _), (n_out, p) = first.shape, (self.sizes[-1], len(self.likelihood.outputs))
+        at = rng.choice(self.x_t.shape[1], width, replace=width > self.x_t.shape[1])
+        bias = -np.einsum("ij,ji->i", first, self.x_t[:, at])
+        hidden = ACTIVATIONS[self.activation].value(first @ self.x_t + bias[:, None])
+        features = np.vstack([hidden, np.ones(self.x_t.shape[1])])
+        counted = features if self.weights is None else features * self.weights
+        penalty = np.diag(np.append(np.full(width, RIDGE), FREE))
+        found = np.linalg.solve(counted @ features.T + penalty, counted @ self.y_t.T)
+        last, out_bias = rng.standard_normal((n_out, width)) / np.sqrt(width), np.zeros(n_out)
+        last_alpha = np.full((n_out, width), np.log(width))
+        self._calm(last.reshape(-1), last_alpha.reshape(-1))
+        out_bias[:] = np.concatenate([self.likelihood.output_start(y) for y in self.y_t])
+        last[::p], out_bias[::p] = found[:-1].T, found[-1]
+        last_alpha[::p] = -np.log(np.mean(last[::p] ** 2, axis=1, keepdims=True) + FREE)
+        phi = np.concatenate([first.ravel(), bias, last.ravel(), out_bias])
+        spread = np.full(width, -np.log(np.mean(bias**2) + FREE))
+        log_alpha = [first_alpha, spread, last_alpha.ravel(), np.zeros(n_out)]
+        return phi, np.concatenate(log_alpha), self.initial_noise()
 
     def _start_of_columns(
         self, rng: np.random.Generator, columns: Array
