@@ -26,7 +26,7 @@ from sbnn.problems.network import Network
 FEW_INPUTS, STEEP = 3, 40.0
 # Penalty of output weights in the regression of targets of variance one: noise of variance 0.1,
 # weights of variance ⅓. `FREE` is small enough to have no effect.
-RIDGE, FREE = 0.3, 1e-6
+RIDGE, FREE, EDGE = 0.3, 1e-6, 3.0
 MANY_ROWS, NOISY = 4000, 100.0  # NOISY is 1/σ² for targets of variance one
 CALM = 0.1  # scale of random weights into outputs such as log σ, which start close to constants
 
@@ -159,7 +159,7 @@ class NetworkModel(RegressionModel):
 
         The weights into the first output of each target are those of a ridge regression: if they
         were random, the first updates of α and the noise would treat a function with many bends as
-        noise.
+        noise. Outliers are moved to `EDGE` standard deviations of the middle half of the targets.
         """
         (width, _), (n_out, p) = first.shape, (self.sizes[-1], len(self.likelihood.outputs))
         at = rng.choice(self.x_t.shape[1], width, replace=width > self.x_t.shape[1])
@@ -168,7 +168,10 @@ class NetworkModel(RegressionModel):
         features = np.vstack([hidden, np.ones(self.x_t.shape[1])])
         counted = features if self.weights is None else features * self.weights
         penalty = np.diag(np.append(np.full(width, RIDGE), FREE))
-        found = np.linalg.solve(counted @ features.T + penalty, counted @ self.y_t.T)
+        low, middle, high = np.quantile(self.y_t, (0.25, 0.5, 0.75), axis=1, keepdims=True)
+        reach = np.where(high > low, EDGE * (high - low) / 1.349, np.inf)
+        targets = np.clip(self.y_t, middle - reach, middle + reach)
+        found = np.linalg.solve(counted @ features.T + penalty, counted @ targets.T)
         last, out_bias = rng.standard_normal((n_out, width)) / np.sqrt(width), np.zeros(n_out)
         last_alpha = np.full((n_out, width), np.log(width))
         self._calm(last.reshape(-1), last_alpha.reshape(-1))
