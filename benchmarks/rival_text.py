@@ -18,9 +18,9 @@ CHOSEN_ON = (
     "College, mcycle and a table for designs of experiments. Variants of Friedman's functions were "
     "among them, so scikit-learn's three are shown but not counted. The first splits of yacht, "
     "energy, concrete and power were looked at while defaults were developed; that columns of "
-    "codes need inputs of their own was seen on three splits of energy. The rows for yacht, "
-    "concrete and power were measured when networks with three layers of 16 joined full ones, "
-    "instead of (30, 20), which was chosen on draws from Gaussian processes."
+    "codes need inputs of their own was seen on three splits of energy. That the larger networks "
+    "that join full ones are (20, 15), not (30, 20), saves 60 % of the time; it was decided on "
+    "draws from Gaussian processes, on four splits of concrete and on one seed of airfoil."
 )
 
 

@@ -54,7 +54,7 @@ class SparseBNNRegressor(
         Widths of the hidden layers before pruning. "default" mixes one and two hidden layers: (12,)
         and (8, 6) up to 500 rows, (20,) and (15, 10) up to 2,000, else (40,) and (20, 10); up to 3
         inputs, (30,) instead of narrower ones above 60 rows. Where the best of these keeps most of
-        its weights, larger networks join: (10, 10, 10) above 100 rows, (30, 20) above 500 and up to
+        its weights, larger networks join: (10, 10, 10) above 100 rows, (20, 15) above 500 and up to
         2,500. With four rows per weight, so does a linear one.
         "auto" lets the evidence choose between these pairs and (3,) with (6,). With a sampling
         method, both mean (3,) if that network has at most 30 parameters or the method is not
