@@ -56,6 +56,16 @@ def test_noise_free_linear_data_need_no_hidden_layer(n):
     assert set(asked.optima_["hidden_layer_sizes"]) == {(2,)}
 
 
+def test_six_rows_are_not_taken_for_free_of_noise():
+    """Networks with as many weights as rows fit these exactly, with a higher evidence."""
+    rng = np.random.default_rng([3, 6, 5044])
+    x, new = rng.uniform(-1, 1, size=(6, 1)), rng.uniform(-1, 1, size=(1000, 1))
+    y, y_new = (np.sin(3 * v[:, 0]) + 0.2 * rng.normal(size=len(v)) for v in (x, new))
+    model = SparseBNNRegressor(random_state=0).fit(x, y)
+    assert (model.optima_["n_kept"] < 5).all()
+    assert model.log_predictive_density(new, y_new).mean() > -5.0
+
+
 def test_bent_truth_keeps_its_hidden_layer():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (60, 2))

@@ -7,8 +7,9 @@
    evidence, verified after each removal, does not fall.
 3. A column that is left goes too if the evidence falls by less than log p without it: with p
    columns, that much is expected from the best of those without effect. The columns kept by any
-   start with more evidence than a constant are used. If there is none, the scores of the screening
-   decide: columns that would be one in p by chance are kept.
+   start are used, unless it has more weights than rows, or gains far less evidence over a constant
+   than the best: then it has learned noise. If no start with `UNITS` units is left, columns are
+   added whose score of the screening would be one in p by chance.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ SCREENED = 200
 FUNCTIONS = 4  # cosines of the ranks of a column in the screening
 FAR = 5.0  # robust standard deviations at which targets are cut off, so that outliers do not decide
 UNITS, STARTS, ROWS = 10, 3, 2500
+LEAST_GAIN = 0.25  # of the evidence that the best start gains over a constant
+FEWEST = 3  # units of a further start that has at most one weight per row if possible
 DENSE, ITERATIONS, STEPS = 15, 60, 4
 FEW = 30  # columns from which on the search works in double precision
 
@@ -93,21 +96,42 @@ def relevant_columns(
         sizes=(len(columns), UNITS, model.sizes[-1]),
         columns=None,
     )
-    price = float(np.log(n_columns))
-    watch.begin(f"choosing from {n_columns:,} inputs", STARTS, 0.0, 0.0)
+    price, units = float(np.log(n_columns)), _units(small)
+    watch.begin(f"choosing from {n_columns:,} inputs", len(units), 0.0, 0.0)
     with threadpool_limits(limits=1, user_api="blas"):
         found = run_all(
-            lambda own: _search(small, own, price, watch),
-            rng.spawn(STARTS),
+            lambda start: _search(_with_units(small, start[0]), start[1], price, watch),
+            list(zip(units, rng.spawn(len(units)))),
             n_threads,
             lambda kept: watch.done(kept[1]),
         )
     nothing = _constant(small)
-    good = [kept for kept, value in found if value > nothing]
-    if not good:
+    sparse = [
+        (kept, value - nothing, n_units)
+        for (kept, value), n_units in zip(found, units)
+        if n_units * (len(kept) + 2) < small.y_t.size
+    ]
+    least = LEAST_GAIN * max([0.0, *(gain for _, gain, _ in sparse)])
+    good = [(kept, n_units) for kept, gain, n_units in sparse if gain > least]
+    chosen = [kept for kept, _ in good]
+    if UNITS not in {n_units for _, n_units in good}:
         scores = marginal_scores(small.x_t, small.y_t)
-        return columns[scores >= min(price, scores.max())]
-    return columns[np.unique(np.concatenate(good))]
+        chosen.append(np.flatnonzero(scores >= min(price, scores.max())))
+    return columns[np.unique(np.concatenate(chosen))]
+
+
+def _units(model: NetworkModel) -> list[int]:
+    """Units of the hidden layer of every start.
+
+    With more weights than rows, starts may fit the rows exactly and keep most columns. Few units
+    never do, but they miss some effects.
+    """
+    few = model.y_t.size // (model.sizes[0] + 2)
+    return [UNITS] * STARTS + ([max(few, FEWEST)] if few < UNITS else [])
+
+
+def _with_units(model: NetworkModel, units: int) -> NetworkModel:
+    return replace(model, sizes=(model.sizes[0], units, model.sizes[-1]))
 
 
 def marginal_scores(x_t: Array, y_t: Array) -> Array:

@@ -13,7 +13,7 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, evolve_with, remove_units
-from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, thin
+from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, optimism, thin
 from sbnn.evidence.starts import Stage, Start, on_rows, run_stage
 from sbnn.problems.network import layer_slices
 
@@ -196,10 +196,11 @@ def without_hidden_layers(model: Model) -> NetworkModel:
 
 
 def unless_constant(starts: list[Start], options: Options) -> list[Start]:
-    """The starts, or a constant if its evidence is clearly higher than that of all of them.
+    """The starts that are not clearly less probable than a constant; without any, the constant.
 
     With fewer rows than inputs, networks may fit noise exactly, and no path leads from there to the
-    constant.
+    constant. With as many weights as rows, the noise tends to zero and takes the evidence with it,
+    so the correction of `optimism` for few rows is subtracted.
     """
     if not (options.constant and options.sparse) or needs_more_rows(starts[0].model, options):
         return starts
@@ -207,9 +208,16 @@ def unless_constant(starts: list[Start], options: Options) -> list[Start]:
     line = without_hidden_layers(leader.model)
     opt, biases = initial(line, leader.rng), layer_slices(line.sizes)[-1][1]
     opt = evolve_with(line, opt.without(np.arange(biases)), BEFORE_PRICE, options)
-    if opt.log_evidence > leader.optimum.log_evidence + TIE:
-        return [Start(leader.family, line, opt, leader.rng)]
-    return starts
+    constant = Start(leader.family, line, opt, leader.rng)
+    least = _corrected(constant) - TIE
+    return [s for s in starts if _corrected(s) >= least] or [constant]
+
+
+def _corrected(start: Start) -> float:
+    """Log evidence less Akaike's correction for few rows, which is zero for many or known noise."""
+    model, opt = start.model, start.optimum
+    known = getattr(model, "noise", None) is not None
+    return opt.log_evidence - (0.0 if known else optimism(model, opt) - len(opt.active))
 
 
 def not_hopeless(starts: list[Start]) -> list[Start]:
