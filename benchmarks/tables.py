@@ -16,6 +16,7 @@ import pandas as pd
 from exact_tables import exact, exact_draws
 from next import section as next_rows
 from noise_tables import noise, noise_uci
+from plain_c import plain_c
 from rival_text import comparison, published, readme_text
 from sparsity_tables import sparsity
 from speed import speed
@@ -285,6 +286,7 @@ SECTIONS: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
     "bands": ("Predictive bands", bands),
     "claims": ("Claims of the study", claims),
     "samplers": ("Comparison of samplers", samplers),
+    "plain_c": ("Transitional MCMC in C", plain_c),
     "moves": ("Sampler moves", moves),
     "nist": ("Certified values", nist),
     "oscillator": ("The law of an oscillator", oscillator),

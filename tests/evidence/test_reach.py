@@ -53,6 +53,19 @@ def test_draws_have_the_stated_variance_and_are_linear(reach):
     assert abs(correlation) < 4 / np.sqrt(20_000)  # both sides are independent
 
 
+def test_error_of_slopes_is_that_of_a_regression():
+    """Of least squares on one input, from repeated noise; two inputs share it."""
+    nothing = Reach.of([identity_network([0.0, 0.0])], X, 1, np.arange(3))
+    found = nothing.with_error_of_slopes(np.array([0.04]), X).slope[:, 0]
+    noise = 0.2 * np.random.default_rng(0).normal(size=(3, 20_000))
+    for x, error in zip(X, found):
+        slopes = np.linalg.lstsq(np.column_stack([np.ones(3), x]), noise, rcond=None)[0][1]
+        assert error**2 == pytest.approx(slopes.var() / 2, rel=0.04)  # standard error 1 %
+    constant = np.ones((1, 5))
+    flat = Reach(constant[:, 0], constant[:, 0], np.zeros((1, 1)))
+    assert flat.with_error_of_slopes(np.ones(1), constant).slope[0, 0] == 0.0
+
+
 def test_arrays_restore_a_reach(reach):
     again = Reach.from_arrays(reach.arrays())
     assert again is not None

@@ -1,6 +1,7 @@
 """Benchmark tables match the CSV files, and benchmark scripts match the package."""
 
 import importlib
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import plain_c  # noqa: E402
 import tables  # noqa: E402
 
 REFRESH = "run 'python benchmarks/tables.py'"
@@ -78,3 +80,13 @@ def test_purpose_is_the_first_line_of_a_script() -> None:
 def test_benchmark_script_imports(path: Path) -> None:
     """Every name a script imports from sbnn exists; other packages are imported when needed."""
     importlib.import_module(path.stem)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_the_sampler_in_c_finds_the_log_evidence() -> None:
+    runs = plain_c.in_c(500, 8, "gcc")
+    found = plain_c.summary("C", 500, runs)
+    error = found["spread"] / 8**0.5
+    assert abs(found["bias"]) < 4 * error < 0.5
+    theirs = found | {"language": "sbnn", "ns_per_move": 1.5 * found["ns_per_move"]}
+    assert "500 particles: **1.50**" in plain_c.plain_c(pd.DataFrame([found, theirs]))

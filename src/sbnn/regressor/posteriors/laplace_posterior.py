@@ -92,9 +92,10 @@ class LaplacePosterior:
         for opt in mixture.optima:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
-        mixture = replace(mixture, reach=_reach(mixture, x_t, some))
-        x_t, rows = x_t[:, some], None if rows is None else rows[some]
-        noise = np.average(noise_at(mixture, x_t).std() ** 2, axis=0, weights=rows)
+        rows = None if rows is None else rows[some]
+        noise = np.average(noise_at(mixture, x_t[:, some]).std() ** 2, axis=0, weights=rows)
+        reach = _reach(mixture, x_t, some).with_error_of_slopes(noise, x_t)
+        mixture, x_t = replace(mixture, reach=reach), x_t[:, some]
         losses = np.full((len(mixture.optima), 2), np.nan)
         return cls(mixture, shares_at(mixture, x_t, rows), noise, losses)
 
