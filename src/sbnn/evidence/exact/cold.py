@@ -19,6 +19,9 @@ from sbnn.sampling.warm_start import WarmStartResult
 ExactRun = TmcmcResult | WarmStartResult
 """Particles and exact log evidence, from the prior or from modes."""
 
+# Moves per stage. Of the study's network, one or two stages need 400 to 1,500 of them.
+MOST_MOVES, MOST_CALLS = 2000, 400
+
 
 @float64
 def cold_evidence(
@@ -28,7 +31,7 @@ def cold_evidence(
     *,
     n_particles: int = 2000,
     move: str | Move = "auto",
-    max_moves: int = 400,
+    max_moves: int | None = None,
     evaluate: Evaluate | None = None,
     on_stage: Callable[[Stage], None] | None = None,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -43,7 +46,9 @@ def cold_evidence(
     problem : Problem
     log_alpha : ndarray, shape (n_alpha,)
         Log precisions of the ARD parameters.
-    key, n_particles, move, max_moves, evaluate, on_stage, checkpoint
+    max_moves : int, optional
+        Cap of moves per stage; by default `MOST_MOVES`, or `MOST_CALLS` of a black-box likelihood.
+    key, n_particles, move, evaluate, on_stage, checkpoint
         As for `sbnn.sampling.tmcmc.tmcmc`.
 
     Returns
@@ -63,6 +68,8 @@ def cold_evidence(
     >>> bool(error < 4 * run.log_evidence_error)
     True
     """
+    if max_moves is None:
+        max_moves = MOST_MOVES if evaluate is None else MOST_CALLS
     prior = problem.prior_at(log_alpha)
     symmetry = invariant_symmetry(problem.symmetry, prior, 0)
     return tmcmc(

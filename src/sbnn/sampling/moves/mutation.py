@@ -74,7 +74,7 @@ def mutate(
         n_calm = n_calm + 1 if correlation <= threshold else 0
     n_evaluations = n_moves * n * move.evaluations_per_move
     return particles, MoveInfo(
-        acceptance, scale, n_moves, n_evaluations, n_rejected, correlation, n_calm >= 2
+        acceptance, scale, n_moves, n_evaluations, n_rejected, correlation, correlation <= threshold
     )
 
 
