@@ -19,8 +19,8 @@ from sbnn.sampling.warm_start import WarmStartResult
 ExactRun = TmcmcResult | WarmStartResult
 """Particles and exact log evidence, from the prior or from modes."""
 
-# Moves per stage. With 400, one or two stages of the study's network had not decorrelated for any of
-# eight keys; with 1,000, one in three keys.
+# Moves per stage. With 400, one or two stages of the study's network had not decorrelated for all
+# of eight keys; with 1,000, for one of three.
 MOST_MOVES, MOST_CALLS = 2000, 400
 
 
