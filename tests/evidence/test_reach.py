@@ -56,11 +56,18 @@ def test_draws_have_the_stated_variance_and_are_linear(reach):
 def test_error_of_slopes_is_that_of_a_regression():
     """Of least squares on one input, from repeated noise; two inputs share it."""
     nothing = Reach.of([identity_network([0.0, 0.0])], X, 1, np.arange(3))
-    found = nothing.with_error_of_slopes(np.array([0.04]), X).slope[:, 0]
-    noise = 0.2 * np.random.default_rng(0).normal(size=(3, 20_000))
-    for x, error in zip(X, found):
-        slopes = np.linalg.lstsq(np.column_stack([np.ones(3), x]), noise, rcond=None)[0][1]
+    rows = np.array([1.0, 2.0, 3.0])
+    noise = 0.2 * np.random.default_rng(0).normal(size=(6, 20_000))
+    repeated = nothing.with_error_of_slopes(np.array([0.04]), np.repeat(X, [1, 2, 3], axis=1))
+    found = nothing.with_error_of_slopes(np.array([0.04]), X, rows).slope[:, 0]
+    np.testing.assert_allclose(found, repeated.slope[:, 0], rtol=1e-12)
+    for x, error in zip(np.repeat(X, [1, 2, 3], axis=1), found):
+        slopes = np.linalg.lstsq(np.column_stack([np.ones(6), x]), noise, rcond=None)[0][1]
         assert error**2 == pytest.approx(slopes.var() / 2, rel=0.04)  # standard error 1 %
+
+
+def test_error_of_slopes_is_for_constants_only(reach):
+    assert reach.with_error_of_slopes(np.ones(1), X) is reach
     constant = np.ones((1, 5))
     flat = Reach(constant[:, 0], constant[:, 0], np.zeros((1, 1)))
     assert flat.with_error_of_slopes(np.ones(1), constant).slope[0, 0] == 0.0

@@ -7,6 +7,7 @@ import pytest
 
 import sbnn
 from sbnn import SparseBNNRegressor
+from sbnn.evidence.laplace import noise_choice
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(60, 1))
@@ -115,3 +116,14 @@ def test_noise_std_with_another_noise_model_raises():
 def test_sample_y_rejects_impossible_numbers_of_draws(n_samples):
     with pytest.raises(ValueError, match="`n_samples` must be a whole number ≥ 1"):
         fit("constant").sample_y(X[:1], n_samples)
+
+
+def test_a_fit_that_ends_before_the_comparison_of_noise_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(noise_choice, "_dense_stage", lambda stage, starts, n, options: starts)
+    model = fit("auto")
+    assert model.noise_used_ == "constant"
+    assert str(model.noise_reason_).startswith("kinds of noise were not compared")
+    assert list(model.noise_trials_["noise"]) == ["constant"]
+    model.save(tmp_path / "model.nc")
+    again = sbnn.load(tmp_path / "model.nc")
+    assert again.noise_reason_ == model.noise_reason_

@@ -66,6 +66,17 @@ def test_six_rows_are_not_taken_for_free_of_noise():
     assert model.log_predictive_density(new, y_new).mean() > -5.0
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_so_few_rows_that_any_line_fits_give_a_constant(n):
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=n)
+    model = SparseBNNRegressor(random_state=0).fit(x, y)
+    assert not model.feature_relevance_.any()
+    assert (model.predict(x, return_std=True)[1] > y.std()).all()
+    known = SparseBNNRegressor(random_state=0, noise_std=1e-3).fit(x, y)
+    assert known.feature_relevance_.any()
+
+
 def test_bent_truth_keeps_its_hidden_layer():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (60, 2))

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from sklearn.metrics import r2_score
 
 from sbnn._core.text import explained, number, unbroken
-from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
+from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseNotCompared, NoiseRequested
 from sbnn.reports import fit_folder, noise, page, score_tables, validation
 from sbnn.reports.cautions import cautions
 from sbnn.reports.drawing import noise_figures
@@ -219,6 +219,7 @@ def test_gain_is_the_difference_to_constant_noise_in_log_evidence():
         (NoiseChosen("student_t", 50.0), "student_t", "has heavy tails"),
         (NoiseChosen("constant", 0.0), "constant", "Constant Gaussian noise suffices"),
         (NoiseRequested(), "varying", "as requested"),
+        (NoiseNotCompared(), "constant", "ended before kinds of noise were compared"),
     ],
 )
 def test_verdict_names_the_noise(reason, kind, words):

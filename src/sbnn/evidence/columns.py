@@ -167,7 +167,7 @@ def marginal_scores(x_t: Array, y_t: Array) -> Array:
 
 def _constant(model: NetworkModel) -> float:
     """Log-likelihood of a constant: starts with less evidence have learned nothing."""
-    mean, spread = model.y_t.mean(axis=1), model.y_t.std(axis=1)
+    mean, spread = model.y_t.mean(axis=1), np.maximum(model.y_t.std(axis=1), 1e-100)
     f = np.broadcast_to(mean[:, None, None], (*model.y_t.shape, 1))
     noise = np.log(spread)[:, None] if model.noise is None else model.noise
     return -model.misfit_of(f, noise) - model.normaliser(noise)

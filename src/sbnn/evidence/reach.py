@@ -7,9 +7,9 @@ With dⱼ the distance from the range and sⱼ the root mean square of ∂f/∂x
 is that at the nearest point of the range plus Σⱼ (sⱼ dⱼ)². A straight line that the network bends,
 or a plateau that it continues as a line, is then about one standard deviation away.
 
-An input that is pruned has no slope in the network, yet n rows with noise σ do not exclude one of
-σ / √(Σᵢ (xᵢⱼ − x̄ⱼ)²). Its square divided by the number of inputs p is part of sⱼ², as if one of
-them, nobody knows which, had such a slope.
+A prediction that is constant has no slopes, yet n rows with noise σ do not exclude one of
+σ / √(Σᵢ (xᵢⱼ − x̄ⱼ)²). Its square divided by the number of inputs p is then sⱼ², as if one of them,
+nobody knows which, had such a slope.
 """
 
 from __future__ import annotations
@@ -74,17 +74,25 @@ class Reach:
             squares = squares + weight * (slopes**2).mean(axis=2)
         return cls(x_t.min(axis=1), x_t.max(axis=1), np.sqrt(squares))
 
-    def with_error_of_slopes(self, noise_variance: Array, x_t: Array) -> Reach:
-        """The reach with slopes of one input that the rows do not exclude.
+    def with_error_of_slopes(
+        self, noise_variance: Array, x_t: Array, rows: Array | None = None
+    ) -> Reach:
+        """The reach of a constant, with slopes of one input that the rows do not exclude.
 
         Parameters
         ----------
         noise_variance : array, shape (n_targets,)
         x_t : array, shape (n_in, n)
+        rows : array, shape (n,), optional
+            How many times every row counts.
         """
-        spread = len(x_t) * x_t.shape[1] * x_t.var(axis=1)
-        error = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-        return replace(self, slope=np.sqrt(self.slope**2 + error[:, None] * noise_variance))
+        if self.slope.any():
+            return self
+        counts = np.ones(x_t.shape[1]) if rows is None else rows
+        centred = x_t - np.average(x_t, axis=1, weights=counts)[:, None]
+        spread = len(x_t) * (centred**2 @ counts)
+        error = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12)
+        return replace(self, slope=np.sqrt(error[:, None] * noise_variance))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Reach | None:

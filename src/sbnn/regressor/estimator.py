@@ -288,13 +288,9 @@ class SparseBNNRegressor(
         self.noise_trials_ = pd.DataFrame(trained.noise_trials, columns=NoiseTrial._fields)
         for table in (self.trials_, self.noise_trials_):
             table["log_evidence"] -= units
-        gain = {trial.noise: trial.log_evidence for trial in trained.noise_trials}
         self.noise_used_ = trained.noise
         self.noise_reason_ = reason(
-            self.noise,
-            task.known is not None,
-            trained.noise,
-            gain.get(trained.noise, 0.0) - gain.get("constant", 0.0),
+            self.noise, task.known is not None, trained.noise, dict(trained.noise_trials)
         )
         self._set_learned()
         x_t = task.scaling.training(task.rows.x, task.rows.y)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,14 @@ class NoiseChosen(Message, code="noise_chosen"):
             f"log evidence {self.gain:.1f} nat above that of constant Gaussian noise, compared "
             "early in the fit and before pruning"
         )
+
+
+@dataclass(frozen=True)
+class NoiseNotCompared(Message, code="noise_not_compared"):
+    """The fit ended before kinds of noise were compared."""
+
+    def __str__(self) -> str:
+        return "kinds of noise were not compared, because the fit ended before"
 
 
 FEW_ROWS = 30  # below, the level of the noise cannot be told from that of the function
@@ -140,10 +149,12 @@ def known_noise(
     return np.broadcast_to(check_noise_std(found.reshape(shape[0], -1), shape), shape)
 
 
-def reason(noise: Any, known: bool, chosen: str, gain: float) -> Message:
-    """Why the noise model `chosen` was used."""
+def reason(noise: Any, known: bool, chosen: str, trials: Mapping[str, float]) -> Message:
+    """Why the noise model `chosen` was used, after trials with log evidences by name."""
     if known:
         return NoiseKnown()
-    if isinstance(noise, str) and noise == AUTO:
-        return NoiseChosen(chosen, gain)
-    return NoiseRequested()
+    if not isinstance(noise, str) or noise != AUTO:
+        return NoiseRequested()
+    if len(trials) == 1:
+        return NoiseNotCompared()
+    return NoiseChosen(chosen, trials.get(chosen, 0.0) - trials.get("constant", 0.0))

@@ -115,7 +115,7 @@ def choose_noise(
     -------
     kind : Likelihood
     trials : tuple of NoiseTrial
-        Empty if there was no choice.
+        Empty if there was no choice, and only one if the fit ended before the comparison.
     """
     plain = on_path(starts, CONSTANT)
     others = [s for s in starts if s.model.likelihood != CONSTANT]
@@ -128,13 +128,17 @@ def choose_noise(
 
     def reached(pairs: Sequence[tuple[Start, Likelihood]]) -> Array:
         tried = _dense_stage(NOISE, [_changed(*pair) for pair in pairs], NOISE_TRIAL, options)
-        return np.nan_to_num([s.optimum.log_evidence for s in tried], nan=-np.inf)
+        found = [s.optimum.log_evidence for s in tried]
+        return np.nan_to_num(found, nan=-np.inf, neginf=-np.inf)
 
     flexible = reached([(leader, second) for leader in leaders])
     leader = leaders[int(np.argmax(flexible))]
     rest = [kind for kind in noises.values() if kind != second]
     found = dict(zip(rest, reached([(leader, kind) for kind in rest])))
     values = np.array([found.get(kind, flexible.max()) for kind in noises.values()])
+    if not np.isfinite(values.max()):
+        name, kind = next(iter(noises.items()))
+        return kind, (NoiseTrial(name, leaders[0].optimum.log_evidence),)
     chosen = list(noises.values())[int(np.argmax(values >= values.max() - TIE))]
     return chosen, tuple(NoiseTrial(*pair) for pair in zip(noises, values.tolist()))
 

@@ -13,7 +13,7 @@ from sbnn.evidence.laplace.models.network import NetworkModel
 from sbnn.evidence.laplace.optimum import Optimum, initial, log_evidence, relax
 from sbnn.evidence.laplace.options import TIE, Options
 from sbnn.evidence.laplace.pruning import evolve, evolve_with, remove_units
-from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, optimism, thin
+from sbnn.evidence.laplace.thinning import drop_inputs, left_out, left_out_density, thin
 from sbnn.evidence.starts import Stage, Start, on_rows, run_stage
 from sbnn.problems.network import layer_slices
 
@@ -197,7 +197,7 @@ def unless_constant(starts: list[Start], options: Options) -> list[Start]:
 
     With fewer rows than inputs, networks may fit noise exactly, and no path leads from there to the
     constant. With as many weights as rows, the noise tends to zero and takes the evidence with it,
-    so the correction of `optimism` for few rows is subtracted.
+    so a correction for few rows is subtracted (AICc, as in `optimism`).
     """
     if not (options.constant and options.sparse) or needs_more_rows(starts[0].model, options):
         return starts
@@ -205,16 +205,19 @@ def unless_constant(starts: list[Start], options: Options) -> list[Start]:
     line = without_hidden_layers(leader.model)
     opt, biases = initial(line, leader.rng), layer_slices(line.sizes)[-1][1]
     opt = evolve_with(line, opt.without(np.arange(biases)), BEFORE_PRICE, options)
-    constant = Start(leader.family, line, opt, leader.rng)
-    least = _corrected(constant) - TIE
-    return [s for s in starts if _corrected(s) >= least] or [constant]
+    least = opt.log_evidence - TIE
+    plausible = [s for s in starts if s.optimum.log_evidence - _correction(s) >= least]
+    return plausible or [Start(leader.family, line, opt, leader.rng)]
 
 
-def _corrected(start: Start) -> float:
-    """Log evidence less Akaike's correction for few rows, which is zero for many or known noise."""
-    model, opt = start.model, start.optimum
-    known = getattr(model, "noise", None) is not None
-    return opt.log_evidence - (0.0 if known else optimism(model, opt) - len(opt.active))
+def _correction(start: Start) -> float:
+    """Akaike's correction for few rows: infinite if they do not determine the noise, or zero."""
+    model, k = start.model, len(start.optimum.active)
+    if getattr(model, "noise", None) is not None:
+        return 0.0
+    n_out, n = model.shape
+    rows = n_out * min(getattr(model, "n_rows", n), n)  # repeated rows say nothing about the noise
+    return k * (k + 1) / (rows - k - 1) if rows > k + 1 else np.inf
 
 
 def not_hopeless(starts: list[Start]) -> list[Start]:

@@ -92,10 +92,10 @@ class LaplacePosterior:
         for opt in mixture.optima:
             assert opt.precision is not None
             opt.precision = opt.precision.as_primal()
-        rows = None if rows is None else rows[some]
-        noise = np.average(noise_at(mixture, x_t[:, some]).std() ** 2, axis=0, weights=rows)
-        reach = _reach(mixture, x_t, some).with_error_of_slopes(noise, x_t)
-        mixture, x_t = replace(mixture, reach=reach), x_t[:, some]
+        own = None if rows is None else rows[some]
+        noise = np.average(noise_at(mixture, x_t[:, some]).std() ** 2, axis=0, weights=own)
+        reach = _reach(mixture, x_t, some).with_error_of_slopes(noise, x_t, rows)
+        mixture, x_t, rows = replace(mixture, reach=reach), x_t[:, some], own
         losses = np.full((len(mixture.optima), 2), np.nan)
         return cls(mixture, shares_at(mixture, x_t, rows), noise, losses)
 

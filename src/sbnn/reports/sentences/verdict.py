@@ -15,7 +15,7 @@ from sbnn._core.text import (
     plural,
     rounded,
 )
-from sbnn.regressor.noise import WORDS, NoiseChosen
+from sbnn.regressor.noise import WORDS, NoiseChosen, NoiseNotCompared
 from sbnn.regressor.posteriors.exact_posterior import ExactPosterior
 from sbnn.reports.account import about_formula, about_inputs, about_weights
 from sbnn.reports.cautions import noise_text
@@ -119,6 +119,9 @@ def _noise(fitted: Fit) -> Sentence:
     if is_noise_known(fitted):
         return Sentence("plain", "The noise is known: Gaussian, with the given standard deviation.")
     kind = WORDS.get(record.noise, record.noise)
+    if isinstance(fitted.model.noise_reason_, NoiseNotCompared):
+        return Sentence("bad", "The fit ended before kinds of noise were compared, so the noise "
+                        f"model is {kind}. Allow more time if noise may vary.")  # fmt: skip
     if not isinstance(fitted.model.noise_reason_, NoiseChosen):
         return Sentence("plain", f"The noise model is {kind}, as requested; it was not compared "
                         "with others.")  # fmt: skip
