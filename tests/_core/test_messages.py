@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sbnn._core import messages as m
 from sbnn.methods.last_layer import messages as last_layer
 from sbnn.regressor.account.cautions import DataWarning, TableCaution
-from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseRequested
+from sbnn.regressor.noise import NoiseChosen, NoiseKnown, NoiseNotCompared, NoiseRequested
 from sbnn.regressor.posteriors.exact_posterior import DrawsNotMixed
 from sbnn.regressor.posteriors.laplace_posterior import InputsChosen
 from sbnn.regressor.running import FitStopped
@@ -22,6 +22,7 @@ EXAMPLES = [
     NoiseRequested(),
     NoiseKnown(),
     NoiseChosen("varying", 12.5),
+    NoiseNotCompared(),
     m.SamplingFinished(),
     SLOW,
     m.SamplingStopped(0.25, 200),
