@@ -23,9 +23,10 @@ from sbnn.problems.network import layer_slices
 WARM_UP = 8
 # Units are tried one by one if at most this many weights are kept; each trial runs to convergence.
 FEW_WEIGHTS = 60
-# With many rows, see `Options.max_rows`: shares of the rows, iterations on more and on all of them.
-# Twice as many rows would save a third of the time with 8,600 rows, but weights are pruned that all
-# rows support: unseen rows of the power data lose 0.02 to 0.03 nats.
+# With many rows, see `Options.max_rows`: pruning uses `MORE` times the rows of the first stage;
+# iterations on these rows and on all of them. Twice instead of four times saves a third of the time
+# with 8,600 rows, but removes weights that all rows support: unseen rows of the power data lose
+# 0.02 to 0.03 nats.
 MORE, ON_MORE, LAST = 4, 20, 6
 # Iterations before weights have a price: charged earlier, it removes weights that are yet to grow.
 BEFORE_PRICE = 40
